@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,15 +78,29 @@ func blockID(lineage string, a spec.Address) string {
 	return "job-" + hex.EncodeToString(sum[:8])
 }
 
-// Newest returns the record of the newest job of a block; false: it never ran.
+// Newest returns the record of the newest job of a block; false: it has none.
 func (s Store) Newest(a spec.Address) (Record, bool, error) {
 	all, _, err := s.List()
+	r := newest(all, func(r Record) bool { return r.Block == a.String() })
+	if r == nil {
+		return Record{}, false, err
+	}
+	return *r, true, err
+}
+
+// newest returns the newest of some records that has a property; nil: none has.
+func newest(all []Record, has func(Record) bool) *Record {
 	for _, r := range slices.Backward(all) {
-		if r.Block == a.String() {
-			return r, true, err
+		if has(r) {
+			return &r
 		}
 	}
-	return Record{}, false, err
+	return nil
+}
+
+// isRunOf reports whether a job counts as a run of a block: one that was not launched is none.
+func isRunOf(r Record, a spec.Address) bool {
+	return r.Block == a.String() && r.ErrorCode != NotLaunched
 }
 
 // ActiveError reports that a job of a block has not ended.
@@ -99,7 +112,8 @@ func (e *ActiveError) Error() string {
 }
 
 // CreateOnly is Create for a run of a block. It fails with an *ActiveError while another job of the
-// block has not ended. A job that takes turns gets those that are ahead of it.
+// block has not ended. A job that takes turns gets those that are ahead of it. If it fails, the job is sure not to run, and
+// the record returned has revision 0.
 func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return r, err
@@ -109,10 +123,11 @@ func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, er
 		return r, fmt.Errorf("write a job of %s: %w", r.Block, err)
 	}
 	r, err = s.createOnly(ctx, r, o)
-	if unlocked := lock.Release(); unlocked != nil && !errors.Is(unlocked, fs.ErrNotExist) {
-		err = errors.Join(err, unlocked)
+	unlocked := absent(lock.Release())
+	if err == nil && unlocked != nil {
+		return s.notLaunched(ctx, r, fmt.Errorf("write a job of %s: %w", r.Block, unlocked), o.Now)
 	}
-	return r, err
+	return r, errors.Join(err, unlocked)
 }
 
 // startLock is held while it is decided whether another job of a block may begin.

@@ -44,13 +44,12 @@ func (t *task) Guard() guard.Guard {
 
 // Look implements guard.Task.
 func (t *task) Look(context.Context) (*guard.Seen, error) {
-	r, ran, err := t.p.store.Newest(t.Address)
-	if t.newest = nil; err != nil || !ran {
+	all, _, err := t.p.store.List()
+	if t.newest = newest(all, func(r Record) bool { return isRunOf(r, t.Address) }); err != nil || t.newest == nil {
 		return nil, err
 	}
-	t.newest = &r
 	id := t.id()
-	return &guard.Seen{ID: id, Name: t.Name, Mark: t.p.settings.Project.MarkOf(t.Address, id), Fingerprint: fingerprint(id, r)}, nil
+	return &guard.Seen{ID: id, Name: t.Name, Mark: t.p.settings.Project.MarkOf(t.Address, id), Fingerprint: fingerprint(id, *t.newest)}, nil
 }
 
 func (t *task) id() providers.ID {
@@ -85,7 +84,8 @@ func (t *task) ran(context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.AlreadyTrue, fmt.Sprintf("job %s is a run of it", t.newest.ID)), nil
 }
 
-// start starts the job. Once there is a record it has run, however that went: await tells.
+// start starts the job. Once a worker was started it counts as run, however that went: await tells. A job that was not
+// launched does not.
 func (t *task) start(ctx context.Context) (*guard.Outcome, error) {
 	run, err := BlockRunOf(t.Address, t.Want, t.Policy, t.p.settings.Digest)
 	if err != nil {

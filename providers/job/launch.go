@@ -38,12 +38,11 @@ func Tell(to *os.File, err error) {
 }
 
 // Start starts the worker of a queued job, and returns once the record says how that went. If the
-// worker cannot be started, the record ends as failed.
+// worker cannot be started, the job ends as not launched, and the record returned has revision 0.
 func (s Store) Start(ctx context.Context, id ID, l Launch, now func() time.Time) (Record, error) {
 	child, said, err := s.launch(id, l)
 	if err != nil {
-		r, failed := s.Update(ctx, id, func(r *Record) error { return Abandon(r, SpawnFailed, err.Error(), now()) })
-		return r, errors.Join(fmt.Errorf("start job %s: %w", id, err), failed)
+		return s.notLaunched(ctx, Record{ID: id}, fmt.Errorf("start job %s: %w", id, err), now())
 	}
 	defer said.Close() //nolint:errcheck // it is only read
 	limit, cancel := context.WithTimeout(ctx, handshakeWait)

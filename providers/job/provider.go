@@ -36,11 +36,8 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		inv.Partial[spec.Job] = providers.Unread(fmt.Errorf("read the records of jobs: %w", err))
 	}
 	for _, k := range q.Known {
-		for _, r := range slices.Backward(all) {
-			if r.Block == k.Address.String() {
-				inv.Objects = append(inv.Objects, p.object(ctx, k, r))
-				break
-			}
+		if r := newest(all, func(r Record) bool { return isRunOf(r, k.Address) }); r != nil {
+			inv.Objects = append(inv.Objects, p.object(ctx, k, *r))
 		}
 	}
 	return inv, ctx.Err()

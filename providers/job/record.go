@@ -130,6 +130,7 @@ const (
 	NoResult           ErrorCode = "no_result"    // the agent exited with 0, and gave no result
 	AgentFailed        ErrorCode = "agent_failed" // as its result says
 	RateLimited        ErrorCode = "rate_limited" // its provider refuses the agent for its rate
+	NotLaunched        ErrorCode = "not_launched" // no worker was started: it never ran
 	NotEntered         ErrorCode = "not_entered"  // its workspace, or what that is in, is being taken down
 	StaleActiveJob     ErrorCode = "stale_active_job"
 )

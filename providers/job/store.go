@@ -72,7 +72,7 @@ func (e *ConflictError) Error() string {
 // that makes a path of an ID, which Create and Read have checked.
 func (s Store) Path(id ID, name string) string { return filepath.Join(s.Dir, string(id), name) }
 
-// Create writes the record of a new job, with revision 1.
+// Create writes the record of a new job, with revision 1. If that fails, the record returned has revision 0.
 func (s Store) Create(r Record) (Record, error) {
 	if err := r.ID.Check(); err != nil {
 		return Record{}, err
@@ -84,7 +84,11 @@ func (s Store) Create(r Record) (Record, error) {
 		return Record{}, err
 	}
 	r.FormatVersion, r.Revision, r.Status = FormatVersion, 1, Queued
-	return r, s.write(r)
+	if err := s.write(r); err != nil {
+		r.Revision = 0
+		return r, errors.Join(err, os.RemoveAll(s.Path(r.ID, "")))
+	}
+	return r, nil
 }
 
 // Read returns a record, and takes no lock.

@@ -16,8 +16,8 @@ import (
 type Host struct {
 	// Records returns the records of the jobs of the project with these settings.
 	Records func(providers.Settings) Store
-	// Start starts a run of a block, and returns its record once that says how the start went. Where
-	// there is no record, the job is sure not to run.
+	// Start starts a run of a block, and returns its record once that says how the start went. With an error and a record
+	// of revision 0, the job is sure not to run.
 	Start func(context.Context, BlockRun) (Record, error)
 	// Observer holds records against the processes of now.
 	Observer func() Observer

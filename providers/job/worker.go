@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"vmctl/internal/atomicfile"
 	"vmctl/internal/clock"
 	"vmctl/internal/gitx"
 	"vmctl/internal/process"
@@ -309,26 +307,3 @@ const Marker = "VMCTL_JOB"
 
 // marker returns the variable that all processes of a job have.
 func (r Record) marker() string { return Marker + "=" + string(r.ID) }
-
-// WriteEnviron keeps the variables of a job in a VM (NAME=value) until its worker has taken them.
-func (s Store) WriteEnviron(id ID, environ []string) error {
-	data, err := json.Marshal(environ)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(s.Path(id, environFile), data, 0o600)
-}
-
-// TakeEnviron returns the variables of WriteEnviron, and removes their file.
-func (s Store) TakeEnviron(id ID) (environ []string, err error) {
-	data, err := os.ReadFile(s.Path(id, environFile))
-	if err != nil {
-		return nil, fmt.Errorf("read the environment of job %s: %w", id, err)
-	}
-	return environ, errors.Join(json.Unmarshal(data, &environ), os.Remove(s.Path(id, environFile)))
-}
-
-// WritePrompt gives a job what its command reads from standard input, possibly nothing.
-func (s Store) WritePrompt(id ID, text []byte) error {
-	return atomicfile.Write(s.Path(id, promptFile), text, 0o600)
-}

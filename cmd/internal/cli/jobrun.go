@@ -226,23 +226,24 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 	} else {
 		r, err = s.Create(r)
 	}
+	l := job.Launch{Program: a.env.Program, Args: []string{jobWorker, s.Dir, string(r.ID)}, Environ: append(environ, job.Marker+"="+string(r.ID))}
+	h := job.Handoff{Prompt: prompt}
+	if r.Inside != "" {
+		l, h.Environ = a.guestLaunch(s, r.ID), environ
+	}
 	if err == nil {
-		err = s.WritePrompt(r.ID, prompt)
+		r, err = s.HandOff(ctx, r, h, a.now())
 	}
 	if err != nil {
-		return r, fmt.Errorf("write the record of a job: %w", err)
-	}
-	l := job.Launch{Program: a.env.Program, Args: []string{jobWorker, s.Dir, string(r.ID)}, Environ: append(environ, job.Marker+"="+string(r.ID))}
-	if r.Inside != "" {
-		if err := s.WriteEnviron(r.ID, environ); err != nil {
-			return r, fmt.Errorf("write the environment of a job: %w", err)
-		}
-		l = a.guestLaunch(s, r.ID)
+		return r, a.notLaunched(r, fmt.Errorf("start a job: %w", err))
 	}
 	if _, err := s.Prune(job.Keep); err != nil {
 		view.Warning(a.errScreen(), "remove the records of old jobs: "+err.Error())
 	}
 	started, err := s.Start(ctx, r.ID, l, a.now)
+	if err != nil && started.Revision == 0 {
+		return started, a.notLaunched(r, err)
+	}
 	if err != nil {
 		if started.Status.IsTerminal() {
 			_, _ = s.TakeEnviron(r.ID) //nolint:errcheck // nobody needs it any more
@@ -255,6 +256,22 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 		return started, e
 	}
 	return started, nil
+}
+
+// notLaunched returns the error about a job of which no worker was started, with the command that starts it again. An
+// error that says itself what to do stays as it is.
+func (a *app) notLaunched(r job.Record, err error) error {
+	var active *job.ActiveError
+	if errors.As(err, &active) {
+		return err
+	}
+	next := "run it again once the cause is gone: it has not run"
+	if r.Block != "" {
+		next = a.commandLine("job run", planFlags{}, r.Block) + " runs it, once the cause is gone"
+	}
+	e := newProblem(classFailed, "not_launched", err.Error(), next)
+	e.err = err
+	return e
 }
 
 func (a *app) jobPrompt(from string) ([]byte, error) {
