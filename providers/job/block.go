@@ -98,11 +98,6 @@ func newest(all []Record, has func(Record) bool) *Record {
 	return nil
 }
 
-// isRunOf reports whether a job counts as a run of a block: one that was not launched is none.
-func isRunOf(r Record, a spec.Address) bool {
-	return r.Block == a.String() && r.ErrorCode != NotLaunched
-}
-
 // ActiveError reports that a job of a block has not ended.
 type ActiveError struct{ Active Record }
 
@@ -133,13 +128,39 @@ func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, er
 // startLock is held while it is decided whether another job of a block may begin.
 const startLock = "start.lock"
 
+// settled returns a record as it is once it has ended if nothing of the job lives: no worker can take it from then on.
+func (s Store) settled(ctx context.Context, r Record, o Observer) (Record, error) {
+	after, err := s.Reconcile(ctx, r, o)
+	var (
+		conflict *ConflictError
+		none     *NotFoundError
+	)
+	if errors.As(err, &conflict) { // somebody has just written it
+		after, err = s.Read(r.ID)
+	}
+	if errors.As(err, &none) { // an old one, removed meanwhile
+		r.Status = Stale
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	return after, nil
+}
+
 func (s Store) createOnly(ctx context.Context, r Record, o Observer) (Record, error) {
 	all, _, err := s.List()
 	if err != nil {
 		return r, err
 	}
 	for _, other := range all {
-		if groupOf(other.Block) != groupOf(r.Block) || o.Derive(ctx, other).Status.IsTerminal() {
+		if groupOf(other.Block) != groupOf(r.Block) {
+			continue
+		}
+		if other, err = s.settled(ctx, other, o); err != nil {
+			return r, fmt.Errorf("end the record of job %s, of which nothing lives: %w", other.ID, err)
+		}
+		if other.Status.IsTerminal() {
 			continue
 		}
 		if other.Block == r.Block {

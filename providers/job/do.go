@@ -43,9 +43,10 @@ func (t *task) Guard() guard.Guard {
 }
 
 // Look implements guard.Task.
-func (t *task) Look(context.Context) (*guard.Seen, error) {
+func (t *task) Look(ctx context.Context) (*guard.Seen, error) {
 	all, _, err := t.p.store.List()
-	if t.newest = newest(all, func(r Record) bool { return isRunOf(r, t.Address) }); err != nil || t.newest == nil {
+	o := t.p.host.Observer()
+	if t.newest = newest(all, func(r Record) bool { return o.isRunOf(ctx, r, t.Address) }); err != nil || t.newest == nil {
 		return nil, err
 	}
 	id := t.id()

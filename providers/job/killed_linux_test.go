@@ -31,13 +31,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// playWorker runs a job as far as a phase, says that it is there, and stays there.
+// playWorker runs a job as far as a phase, says that it is there, and stays there. In the phase "made" it is the launcher.
 func playWorker(dir string, id job.ID, phase string) error {
 	stay := func() {
 		_, _ = os.Stdout.WriteString("there\n") //nolint:errcheck // the test notices
 		time.Sleep(time.Hour)
 	}
 	s := job.Store{Dir: dir, Owner: lockfile.Owner{PID: os.Getpid()}}
+	if phase == "made" {
+		me, err := process.Host{}.Capture(context.Background(), os.Getpid())
+		if err == nil {
+			r := job.Record{ID: id, Block: review.String(), Created: time.Now(), Command: []string{"true"}, Launcher: &me}
+			_, err = s.CreateOnly(context.Background(), r, job.Observer{Processes: process.Host{}, Now: time.Now()})
+		}
+		if err == nil {
+			stay()
+		}
+		return err
+	}
 	w := job.Worker{
 		Store: s, ID: id, Environ: []string{"PATH=" + os.Getenv("PATH")}, Git: gitHere{},
 		Enter: func(context.Context, job.Record) (func() error, error) {

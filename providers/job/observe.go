@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vmctl/internal/process"
+	"vmctl/spec"
 )
 
 // Processes tells about processes, and ends them.
@@ -29,6 +30,7 @@ const Window = time.Hour
 type Derived struct {
 	Status Status
 	Reason string
+	Code   ErrorCode // NotLaunched, if nobody has written yet that it ended so; else ""
 }
 
 // Observer holds records against the processes of this host.
@@ -44,7 +46,7 @@ func (o Observer) Derive(ctx context.Context, r Record) Derived {
 		return Derived{Status: r.Status, Reason: r.Reason}
 	}
 	if r.Worker == nil {
-		return o.untaken(r)
+		return o.unlaunched(ctx, r)
 	}
 	verdict, why := o.Processes.Verify(*r.Worker)
 	switch verdict {
@@ -106,6 +108,34 @@ func (o Observer) leftBehind(ctx context.Context, r Record, why string) Derived 
 	}
 }
 
+// unlaunched derives the status of a job that no worker has. Once its launcher is gone, and no worker is under way, none
+// takes it.
+func (o Observer) unlaunched(ctx context.Context, r Record) Derived {
+	if r.Status != Queued || r.Launcher == nil {
+		return o.untaken(r)
+	}
+	verdict, why := o.Processes.Verify(*r.Launcher)
+	if verdict != process.Gone && verdict != process.Reused {
+		return o.untaken(r)
+	}
+	workers, err := o.Processes.WithVariable(ctx, r.workerMarker())
+	switch {
+	case len(workers) > 0:
+		return Derived{Status: r.Status, Reason: fmt.Sprintf("process %d is about to take it", workers[0].PID)}
+	case errors.Is(err, errors.ErrUnsupported):
+		return o.untaken(r)
+	case err != nil:
+		return Derived{Status: r.Status, Reason: "its launcher is gone, and whether it has a worker cannot be examined: " + err.Error()}
+	default:
+		return Derived{Status: Failed, Code: NotLaunched, Reason: "its launcher is gone (" + why + "), and had started no worker: it never ran"}
+	}
+}
+
+// isRunOf reports whether a job counts as a run of a block: one that was not launched is none.
+func (o Observer) isRunOf(ctx context.Context, r Record, a spec.Address) bool {
+	return r.Block == a.String() && r.ErrorCode != NotLaunched && (r.Status != Queued || o.Derive(ctx, r).Code != NotLaunched)
+}
+
 // untaken derives the status of a job of which no process is known.
 func (o Observer) untaken(r Record) Derived {
 	what := "no worker took it"
@@ -151,7 +181,12 @@ func (s Store) Reconcile(ctx context.Context, r Record, o Observer) (Record, err
 	if r.Status.IsTerminal() || !d.Status.IsTerminal() {
 		return r, nil
 	}
-	return s.Commit(ctx, r.ID, r.Revision, func(r *Record) error { return Close(r, d.Reason, o.Now) })
+	return s.Commit(ctx, r.ID, r.Revision, func(r *Record) error {
+		if d.Code == NotLaunched {
+			return Abandon(r, d.Code, d.Reason, o.Now)
+		}
+		return Close(r, d.Reason, o.Now)
+	})
 }
 
 // ReconcileAll reconciles all records, and returns those that it ended. A record that cannot be read

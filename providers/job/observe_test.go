@@ -41,6 +41,7 @@ func TestReconcile(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		status  job.Status
+		starter *process.Identity // that was to start its worker
 		worker  *process.Identity
 		process *process.Identity
 		cancel  *job.Cancel
@@ -49,6 +50,13 @@ func TestReconcile(t *testing.T) {
 		want    job.Status
 		reason  string
 	}{
+		{name: "its launcher is gone", status: job.Queued, starter: &worker, want: job.Failed, reason: "had started no worker: it never ran"},
+		{name: "its launcher lives", status: job.Queued, starter: &worker, host: host{verdicts: map[int]process.Verdict{7: process.Match}}, want: job.Queued, reason: "no worker took it"},
+		{name: "its launcher lives after the window", status: job.Queued, starter: &worker, created: noon.Add(-job.Window), host: host{verdicts: map[int]process.Verdict{7: process.Match}}, want: job.Stale, reason: "within"},
+		{name: "its launcher cannot be examined", status: job.Queued, starter: &worker, host: host{verdicts: map[int]process.Verdict{7: process.Unknown}}, want: job.Queued, reason: "no worker took it"},
+		{name: "its launcher is gone, its worker is under way", status: job.Queued, starter: &worker, host: host{left: []process.Identity{{PID: 9}}}, want: job.Queued, reason: "process 9 is about to take it"},
+		{name: "its launcher is gone, nobody knows of its worker", status: job.Queued, starter: &worker, host: host{err: hidden}, want: job.Queued, reason: "proc is not mounted"},
+		{name: "its launcher is gone, workers cannot be found", status: job.Queued, starter: &worker, host: host{err: errors.ErrUnsupported}, want: job.Queued, reason: "no worker took it"},
 		{name: "fresh, left alone", status: job.Queued, want: job.Queued, reason: "no worker took it"},
 		{name: "window", status: job.Queued, created: noon.Add(-job.Window), want: job.Stale, reason: "no worker took it within 1h0m0s"},
 		{name: "just within the window", status: job.Queued, created: noon.Add(-job.Window + 1), want: job.Queued, reason: "no worker took it"},
@@ -101,7 +109,7 @@ func TestReconcile(t *testing.T) {
 				c.created = noon.Add(-time.Minute)
 			}
 			r := record(t, s, "j", c.status, func(r *job.Record) {
-				r.Worker, r.Process, r.Cancel, r.Created = c.worker, c.process, c.cancel, c.created
+				r.Launcher, r.Worker, r.Process, r.Cancel, r.Created = c.starter, c.worker, c.process, c.cancel, c.created
 			})
 			o := job.Observer{Processes: c.host, Now: noon}
 			derived := o.Derive(t.Context(), r)
@@ -192,5 +200,27 @@ func TestHostRestarted(t *testing.T) {
 	d := job.Observer{Processes: process.Host{}, Now: noon}.Derive(t.Context(), r)
 	if d.Status != job.Stale || !strings.Contains(d.Reason, "before this machine was started") {
 		t.Errorf("derived %s (%s), want stale and a word of the start", d.Status, d.Reason)
+	}
+}
+
+// A record of the first version of the schema is read: it lacks keys.
+func TestARecordOfTheFirstVersionIsRead(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	record(t, s, "j", job.Running, func(*job.Record) {})
+	path := s.Path("j", "record.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.NewReplacer(`"format_version": 2`, `"format_version": 1`, `  "launcher": null,`+"\n", "").Replace(string(text))
+	if strings.Contains(old, "launcher") || !strings.Contains(old, `"format_version": 1`) {
+		t.Fatalf("the record is not of version 1:\n%s", old)
+	}
+	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Update(t.Context(), "j", func(r *job.Record) error { return job.Close(r, "gone", noon) })
+	if err != nil || r.FormatVersion != job.FormatVersion || r.Status != job.Stale {
+		t.Errorf("version %d, %s, %v", r.FormatVersion, r.Status, err)
 	}
 }

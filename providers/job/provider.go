@@ -35,8 +35,9 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	if err = errors.Join(append(unread, err)...); err != nil { // a record that cannot be read may be of any block
 		inv.Partial[spec.Job] = providers.Unread(fmt.Errorf("read the records of jobs: %w", err))
 	}
+	o := p.host.Observer()
 	for _, k := range q.Known {
-		if r := newest(all, func(r Record) bool { return isRunOf(r, k.Address) }); r != nil {
+		if r := newest(all, func(r Record) bool { return o.isRunOf(ctx, r, k.Address) }); r != nil {
 			inv.Objects = append(inv.Objects, p.object(ctx, k, *r))
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"vmctl/internal/process"
 )
 
-// FormatVersion is the version of the schema of records.
-const FormatVersion = 1
+// FormatVersion is the version of the schema of records. Those of version 1 are read too: they lack keys.
+const FormatVersion = 2
 
 // Record is all that is known about one job. Every key is always there. Records hold no secret: of
 // the environment they hold the names, of the prompt the beginning.
@@ -41,6 +41,8 @@ type Record struct {
 	Created       time.Time `json:"created"`
 	Started       time.Time `json:"started"` // zero: it never ran
 	Ended         time.Time `json:"ended"`   // zero: it has not ended
+	// Launcher is the process that starts the worker: once it is gone, nobody does. nil: it is not known.
+	Launcher *process.Identity `json:"launcher"`
 	// Worker is the process that watches the job, Process the command itself. nil: it is not known yet.
 	Worker    *process.Identity `json:"worker"`
 	Process   *process.Identity `json:"process"`

@@ -123,11 +123,12 @@ func decode(data []byte) (Record, error) {
 		return r, err
 	}
 	switch {
-	case r.FormatVersion != FormatVersion:
+	case r.FormatVersion < 1 || r.FormatVersion > FormatVersion:
 		return r, fmt.Errorf("format version %d is not known here", r.FormatVersion)
 	case !slices.Contains(Statuses(), r.Status):
 		return r, fmt.Errorf("status %q is not known here", string(r.Status))
 	}
+	r.FormatVersion = FormatVersion
 	return r, nil
 }
 

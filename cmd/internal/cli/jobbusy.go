@@ -102,7 +102,11 @@ func (a *app) reconcileJobs(ctx context.Context, p *project, command string) err
 	}
 	closed, failed, err := s.ReconcileAll(ctx, a.observer())
 	for _, r := range closed {
-		view.Warning(a.errScreen(), fmt.Sprintf("job %s is %s: %s; %s", r.ID, r.Status, r.Reason, a.commandLine("job continue", planFlags{}, string(r.ID))))
+		next := a.commandLine("job continue", planFlags{}, string(r.ID))
+		if r.ErrorCode == job.NotLaunched && r.Block != "" {
+			next = a.commandLine("job run", planFlags{}, r.Block)
+		}
+		view.Warning(a.errScreen(), fmt.Sprintf("job %s is %s: %s; %s", r.ID, r.Status, r.Reason, next))
 	}
 	for _, err := range failed {
 		view.Warning(a.errScreen(), err.Error())

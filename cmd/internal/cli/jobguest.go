@@ -89,7 +89,7 @@ func (a *app) takeUp(ctx context.Context, s job.Store, r job.Record) error {
 // guestLaunch starts the worker of a job in a VM: as this command was started, so that it finds the same project.
 func (a *app) guestLaunch(s job.Store, id job.ID, more ...string) job.Launch {
 	args := slices.Concat(a.ownFlags(planFlags{}).Global, []string{jobWorker}, more, []string{s.Dir, string(id)})
-	return job.Launch{Program: a.env.Program, Args: args, Dir: a.env.Dir, Environ: a.env.Environ}
+	return job.Launch{Program: a.env.Program, Args: args, Dir: a.env.Dir, Environ: slices.Concat(a.env.Environ, []string{job.GuestMarker + "=" + string(id)})}
 }
 
 // guestEnviron returns the variables of this process that a job in a VM gets, and those that are set for it.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/job"
 	"vmctl/providers/workspace"
@@ -218,7 +219,10 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 		return r, fmt.Errorf("choose the ID of a job: %w", err)
 	}
 	r.ID, r.Created = job.ID("j-"+hex.EncodeToString(id)), a.now()
-	var err error
+	me, err := process.Host{}.Capture(ctx, os.Getpid())
+	if err == nil { // else nobody can tell later whether it lives
+		r.Launcher = &me
+	}
 	if r.Block != "" {
 		a.creating.Lock()
 		r, err = s.CreateOnly(ctx, r, a.observer())
