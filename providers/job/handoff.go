@@ -41,6 +41,17 @@ func (s Store) notLaunched(ctx context.Context, r Record, cause error, now time.
 	return r, errors.Join(cause, failed)
 }
 
+// dropHandoff removes the input of a worker that nobody takes any more, before the record of its job ends. The warnings name
+// what stays.
+func (s Store) dropHandoff(id ID) (warnings []string) {
+	for _, name := range []string{promptFile, environFile} {
+		if err := absent(os.Remove(s.Path(id, name))); err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	return warnings
+}
+
 // WriteEnviron keeps the variables of a job in a VM (NAME=value) until its worker has taken them.
 func (s Store) WriteEnviron(id ID, environ []string) error {
 	data, err := json.Marshal(environ)

@@ -201,6 +201,9 @@ func (s Store) change(id ID, revision int64, change func(*Record) error) (Record
 	if err := Apply(&r, change); err != nil || r.Revision == was.Revision {
 		return was, err
 	}
+	if r.Status.IsTerminal() {
+		r.Warnings = append(r.Warnings, s.dropHandoff(id)...)
+	}
 	return r, s.write(r)
 }
 

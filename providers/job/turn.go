@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -46,7 +45,7 @@ func (t turn) await(ctx context.Context) error {
 		now, err := t.store.Update(own, t.id, waits)
 		switch {
 		case now.Status == Cancelled:
-			return errors.Join(ErrCancelled, absent(os.Remove(t.store.Path(t.id, promptFile))))
+			return ErrCancelled
 		case err != nil:
 			return err
 		}

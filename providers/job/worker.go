@@ -99,10 +99,8 @@ func (w *Worker) enter(ctx context.Context) (leave func() error, err error) {
 // finish removes what is private to the run, and then writes how it ended. If that fails the record
 // gets at least the reason.
 func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) error {
-	for _, name := range []string{promptFile, tempFolder} {
-		if err := os.RemoveAll(w.Store.Path(w.ID, name)); err != nil {
-			o.Warnings = append(o.Warnings, err.Error())
-		}
+	if err := os.RemoveAll(w.Store.Path(w.ID, tempFolder)); err != nil {
+		o.Warnings = append(o.Warnings, err.Error())
 	}
 	r, err := w.Store.Read(w.ID)
 	if err == nil {

@@ -55,7 +55,6 @@ func (a *app) workInGuest(ctx context.Context, s job.Store, r job.Record, g gues
 	if err == nil || begun {
 		return err
 	}
-	_, _ = s.TakeEnviron(r.ID) //nolint:errcheck // nobody needs it any more
 	_, failed := s.Update(own, r.ID, func(r *job.Record) error { return notBegun(r, err, a) })
 	g.ready(err)
 	return errors.Join(err, failed)

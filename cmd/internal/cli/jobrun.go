@@ -249,9 +249,6 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 		return started, a.notLaunched(r, err)
 	}
 	if err != nil {
-		if started.Status.IsTerminal() {
-			_, _ = s.TakeEnviron(r.ID) //nolint:errcheck // nobody needs it any more
-		}
 		e := newProblem(classFailed, string(started.ErrorCode), err.Error(), a.commandLine("job status", planFlags{}, string(r.ID))+" shows its record")
 		if e.Code == "" {
 			e.Code = "not_started"
