@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	lookLimit   = time.Minute // for one look at a folder under git
-	mostChanged = 1000        // paths that a record holds
+	lookLimit   = time.Minute     // for the look at a folder under git after the run
+	lookFirst   = 8 * time.Second // for the one before, which who started the job waits for: see handshakeWait
+	mostChanged = 1000            // paths that a record holds
 )
 
 // errNoRepository says that a folder is not under git: nobody can say what changed in it.
@@ -32,8 +33,6 @@ type tree struct {
 
 // treeAt returns how a folder under git is now. errNoRepository: it is not under git.
 func treeAt(ctx context.Context, git gitx.Git) (tree, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
 	top, err := git.Output(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
 		if gitx.Status(err) == 128 && strings.Contains(err.Error(), "not a git repository") {
@@ -93,8 +92,6 @@ func (t tree) since(ctx context.Context, git gitx.Git, before tree) ([]string, e
 		}
 	}
 	if t.head != before.head && before.head != "" && t.head != "" {
-		ctx, cancel := context.WithTimeout(ctx, lookLimit)
-		defer cancel()
 		out, err := git.Filter(ctx, nil, "diff-tree", "-r", "-z", "--no-renames", "--name-only", before.head, t.head)
 		if err != nil {
 			return nil, err
@@ -119,6 +116,8 @@ func (w *Worker) lookBefore(ctx context.Context, dir string) watched {
 		return watched{err: errNoRepository}
 	}
 	v := watched{git: gitx.Git{Runner: w.Git, Dir: dir}}
+	ctx, cancel := context.WithTimeout(ctx, lookFirst)
+	defer cancel()
 	v.before, v.err = treeAt(ctx, v.git)
 	return v
 }
@@ -130,6 +129,8 @@ func (v watched) into(ctx context.Context, o *Outcome) {
 	}
 	err := v.err
 	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, lookLimit)
+		defer cancel()
 		var now tree
 		if now, err = treeAt(ctx, v.git); err == nil {
 			o.Changed, err = now.since(ctx, v.git, v.before)

@@ -73,6 +73,8 @@ func playWorker(dir string, id job.ID, phase string) error {
 		},
 	}
 	switch phase {
+	case "looks":
+		w.Git = gitAsks{store: s, id: id}
 	case "retries":
 		w.Backoff = []time.Duration{time.Millisecond, time.Millisecond}
 	case "waits":

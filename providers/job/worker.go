@@ -64,7 +64,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return errors.Join(err, leave())
 	}
 	seen, again := w.lookBefore(own, r.Dir), w.retryOf(r, me)
-	started, o := w.start(own, r, me)
+	started, o := w.start(ctx, r, me)
 	if started != nil {
 		w.Ready(nil)
 		o = again.run(ctx, w.watch(ctx, r, started))
@@ -119,8 +119,13 @@ func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) err
 	return errors.Join(err, again)
 }
 
-// start starts the command, and records its process. nil: it did not start, and the outcome says why.
-func (w *Worker) start(ctx context.Context, r Record, me process.Identity) (*process.Child, Outcome) {
+// start starts the command, and records its process. nil: it did not start, and the outcome says why. It does not start once
+// its end is asked for, also during the look at its folder.
+func (w *Worker) start(asked context.Context, r Record, me process.Identity) (*process.Child, Outcome) {
+	ctx := context.WithoutCancel(asked)
+	if now, err := w.Store.Read(w.ID); asked.Err() != nil || err == nil && now.Cancel != nil {
+		return nil, Outcome{Requested: true, Reason: ErrCancelled.Error()}
+	}
 	stdin, err := w.takePrompt()
 	if err != nil {
 		return nil, Outcome{ErrorCode: PromptMissing, Reason: err.Error()}

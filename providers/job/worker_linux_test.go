@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -195,4 +196,48 @@ func TestWhatAJobChanged(t *testing.T) {
 			t.Errorf("it is %s, changed %q, with the warnings %q: %v", r.Status, r.Changed, r.Warnings, err)
 		}
 	})
+}
+
+// gitAsks is a git during which the end of the job is asked for. It notes how long it may take.
+type gitAsks struct {
+	store job.Store
+	id    job.ID
+}
+
+func (g gitAsks) Run(ctx context.Context, _ gitx.Command) (gitx.Output, error) {
+	until, _ := ctx.Deadline()
+	_, err := g.store.Update(ctx, g.id, func(r *job.Record) error { return job.Ask(r, "test", time.Now()) })
+	limit := fmt.Sprint(until.After(time.Now()) && time.Until(until) < 10*time.Second)
+	err = errors.Join(err, os.WriteFile(g.store.Path(g.id, "short"), []byte(limit), 0o600))
+	return gitx.Output{}, errors.Join(err, errors.New("git does not answer"))
+}
+
+// The look at the folder before a run is short: who starts the job waits for it. A job whose end is asked for meanwhile does
+// not start.
+func TestEndIsAskedForDuringTheLook(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	dir := t.TempDir()
+	_, err := s.Create(job.Record{ID: "j-looks", Agent: job.Plain, Command: []string{"sh", "-c", ": >ran"}, Dir: dir, Created: time.Now()})
+	if err := errors.Join(err, s.WritePrompt("j-looks", nil)); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := process.Host{}.Start(process.Command{Path: program, Env: append(os.Environ(), role+"="+s.Dir+"|j-looks|looks"), Stderr: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	workerEnds(t, worker)
+	r, err := s.Read("j-looks")
+	if err != nil || r.Status != job.Cancelled || !r.Started.IsZero() || r.Reason != "cancelled by test" {
+		t.Errorf("it is %s: %s, started %s, %v; want cancelled, and never started", r.Status, r.Reason, r.Started, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "ran")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it ran: %v", err)
+	}
+	if short := has(t, s.Path("j-looks", ""), "short"); short != "true" {
+		t.Errorf("the look ends well before who started the job gives up: %s", short)
+	}
 }
