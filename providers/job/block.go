@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -88,14 +87,15 @@ func (s Store) Newest(a spec.Address) (Record, bool, error) {
 	return *r, true, err
 }
 
-// newest returns the newest of some records that has a property; nil: none has.
-func newest(all []Record, has func(Record) bool) *Record {
-	for _, r := range slices.Backward(all) {
-		if has(r) {
-			return &r
+// newest returns the newest of the records of one block that have a property; nil: none has. They are in the order of List.
+// The number of a run tells, and not the clock; records of old have none, and come first.
+func newest(all []Record, has func(Record) bool) (found *Record) {
+	for _, r := range all {
+		if (found == nil || r.Run >= found.Run) && has(r) {
+			found = &r
 		}
 	}
-	return nil
+	return found
 }
 
 // ActiveError reports that a job of a block has not ended.
@@ -107,7 +107,7 @@ func (e *ActiveError) Error() string {
 }
 
 // CreateOnly is Create for a run of a block. It fails with an *ActiveError while another job of the
-// block has not ended. A job that takes turns gets those that are ahead of it. If it fails, the job is sure not to run, and
+// block has not ended. It gives the job its number. A job that takes turns gets those that are ahead of it. If it fails, the job is sure not to run, and
 // the record returned has revision 0.
 func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
@@ -152,6 +152,10 @@ func (s Store) createOnly(ctx context.Context, r Record, o Observer) (Record, er
 	all, _, err := s.List()
 	if err != nil {
 		return r, err
+	}
+	r.Run = 1
+	if last := newest(all, func(other Record) bool { return other.Block == r.Block }); last != nil {
+		r.Run = last.Run + 1
 	}
 	for _, other := range all {
 		if groupOf(other.Block) != groupOf(r.Block) {

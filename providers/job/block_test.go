@@ -319,3 +319,35 @@ func TestARecordThatCannotBeWritten(t *testing.T) {
 		t.Errorf("its folder: %v", err)
 	}
 }
+
+// The newest job of a block is the one that was started last, whatever the clock said; records from before the runs had
+// numbers are older than those with one.
+func TestTheNewestJobOfABlockIsCounted(t *testing.T) {
+	s := job.Store{Dir: t.TempDir()}
+	observer := job.Observer{Processes: process.Host{}, Now: time.Now()}
+	record(t, s, "j-old", job.Completed, func(r *job.Record) { r.Block, r.Created = review.String(), noon.Add(time.Hour) })
+	record(t, s, "j-other", job.Completed, func(r *job.Record) { r.Block, r.Created = "job.other", noon })
+	for i := range 12 {
+		id := job.ID(fmt.Sprintf("j-%02d", i))
+		r, err := s.CreateOnly(t.Context(), job.Record{ID: id, Block: review.String(), Created: noon.Add(-time.Duration(i) * time.Minute)}, observer)
+		if err != nil || r.Run != i+1 {
+			t.Errorf("%s is run %d: %v", id, r.Run, err)
+		}
+		if _, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Ask(r, "test", noon) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, ran, err := s.Newest(review); err != nil || !ran || r.ID != "j-11" {
+		t.Errorf("the newest is %s, %t, %v", r.ID, ran, err)
+	}
+	inv, err := open(t, s, nil).Observe(t.Context(), providers.Query{Known: []providers.Known{{Address: review, Want: want(nil)}}})
+	if err != nil || len(inv.Objects) != 1 || !strings.Contains(inv.Objects[0].Fingerprint, "j-11") {
+		t.Errorf("%+v, %v", inv.Objects, err)
+	}
+	if _, err := s.Prune(0); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err := s.Newest(review); err != nil || r.ID != "j-11" {
+		t.Errorf("after the removal of old records the newest is %s, %v", r.ID, err)
+	}
+}

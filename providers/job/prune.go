@@ -23,16 +23,13 @@ func (s Store) Prune(keep int) (removed []ID, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()        //nolint:errcheck // nothing is written through it
-	newest := map[string]ID{} // by block; all is in the order in which they were made
-	for _, r := range all {
-		newest[r.Block] = r.ID
-	}
+	defer root.Close() //nolint:errcheck // nothing is written through it
+	stays := s.lastOfBlocks(all)
 	slices.SortStableFunc(all, func(a, b Record) int { return b.Ended.Compare(a.Ended) })
 	kept := map[string]int{}
 	var errs []error
 	for _, r := range all {
-		if !r.Status.IsTerminal() || r.Block != "" && newest[r.Block] == r.ID {
+		if !r.Status.IsTerminal() || stays[r.ID] {
 			continue
 		}
 		place := cmp.Or(r.Workspace, "folder "+r.Dir)
@@ -47,6 +44,20 @@ func (s Store) Prune(keep int) (removed []ID, err error) {
 		removed = append(removed, r.ID)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// lastOfBlocks returns the jobs that tell about their blocks: of each the newest.
+func (s Store) lastOfBlocks(all []Record) map[ID]bool {
+	stays, blocks := map[ID]bool{}, map[string][]Record{}
+	for _, r := range all {
+		if r.Block != "" {
+			blocks[r.Block] = append(blocks[r.Block], r)
+		}
+	}
+	for _, jobs := range blocks {
+		stays[newest(jobs, func(Record) bool { return true }).ID] = true
+	}
+	return stays
 }
 
 // absent takes it for no error that a file is gone.

@@ -28,6 +28,7 @@ type Record struct {
 	Workspace     string    `json:"workspace"`   // the address of the workspace that it runs in; "": none
 	Inside        string    `json:"inside"`      // the address of the VM around it; "": it runs on this host
 	Block         string    `json:"block"`       // the address of the job block that it is a run of; "": of none
+	Run           int       `json:"run"`         // the number among the jobs of its block, from 1; 0: of none, or not known
 	Digest        string    `json:"digest"`      // of the triggers and the command of its block, made with the key of the data directory
 	Environment   []string  `json:"environment"` // the names of the variables that it gets
 	PromptHead    string    `json:"prompt_head"` // at most 200 characters
