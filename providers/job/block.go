@@ -15,6 +15,7 @@ import (
 
 	"vmctl/internal/ctyread"
 	"vmctl/internal/lockfile"
+	"vmctl/internal/shellword"
 	"vmctl/spec"
 )
 
@@ -106,8 +107,42 @@ func (e *ActiveError) Error() string {
 	return fmt.Sprintf("job %s of %s is %s, and one job of a block runs at a time", e.Active.ID, e.Active.Block, e.Active.Status)
 }
 
+// UnknownJobError reports a record that cannot be read, of a job of a block that may run.
+type UnknownJobError struct {
+	Block  string
+	Folder string // of the job
+	Err    error
+}
+
+// Error names the block and the cause.
+func (e *UnknownJobError) Error() string {
+	return fmt.Sprintf("whether a job of %s runs is not known: %v", e.Block, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *UnknownJobError) Unwrap() error { return e.Err }
+
+// Next returns the command that takes the job out of the way, for one that is known not to run.
+func (e *UnknownJobError) Next() string {
+	away := filepath.Join(filepath.Dir(filepath.Dir(e.Folder)), filepath.Base(e.Folder)+".unreadable")
+	return "if nothing of it runs, take it out of the way: mv " + shellword.Join([]string{e.Folder, away})
+}
+
+// mayBeOf reports whether a record that cannot be read may be in the way of a new job: of the same block, or of one that it
+// takes turns with.
+func mayBeOf(path string, r Record) bool {
+	var of struct {
+		Block *string `json:"block"`
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &of) != nil || of.Block == nil {
+		return true
+	}
+	return *of.Block == r.Block || r.MaxParallel > 0 && groupOf(*of.Block) == groupOf(r.Block)
+}
+
 // CreateOnly is Create for a run of a block. It fails with an *ActiveError while another job of the
-// block has not ended. It gives the job its number. A job that takes turns gets those that are ahead of it. If it fails, the job is sure not to run, and
+// block has not ended, and with an *UnknownJobError if nobody can tell. It gives the job its number. A job that takes turns gets those that are ahead of it. If it fails, the job is sure not to run, and
 // the record returned has revision 0.
 func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
@@ -149,9 +184,15 @@ func (s Store) settled(ctx context.Context, r Record, o Observer) (Record, error
 }
 
 func (s Store) createOnly(ctx context.Context, r Record, o Observer) (Record, error) {
-	all, _, err := s.List()
+	all, unread, err := s.List()
 	if err != nil {
 		return r, err
+	}
+	for _, err := range unread {
+		var unknown *UnreadableError
+		if errors.As(err, &unknown) && mayBeOf(unknown.Path, r) {
+			return r, &UnknownJobError{Block: r.Block, Folder: filepath.Dir(unknown.Path), Err: unknown}
+		}
 	}
 	r.Run = 1
 	if last := newest(all, func(other Record) bool { return other.Block == r.Block }); last != nil {

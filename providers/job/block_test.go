@@ -351,3 +351,33 @@ func TestTheNewestJobOfABlockIsCounted(t *testing.T) {
 		t.Errorf("after the removal of old records the newest is %s, %v", r.ID, err)
 	}
 }
+
+// A record that cannot be read may be of a job of the block that runs: no other one begins, and the error says what to type.
+func TestAnUnreadableRecordIsInTheWay(t *testing.T) {
+	observer := job.Observer{Processes: process.Host{}, Now: time.Now()}
+	for name, test := range map[string]struct {
+		text    string
+		refused bool
+	}{
+		"cut off":                     {`{"block": "job.other", `, true},
+		"of no known block":           {`{"format_version": 99}`, true},
+		"of this block":               {`{"format_version": 99, "block": "job.review"}`, true},
+		"of a block that takes turns": {`{"format_version": 99, "block": "job.review[\"a\"]"}`, true},
+		"of another block":            {`{"format_version": 99, "block": "job.other"}`, false},
+		"of no block":                 {`{"format_version": 99, "block": ""}`, false},
+	} {
+		s := job.Store{Dir: t.TempDir()}
+		if err := os.MkdirAll(s.Path("j-0", ""), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, s.Path("j-0", ""), map[string]string{"record.json": test.text})
+		r, err := s.CreateOnly(t.Context(), job.Record{ID: "j-1", Block: review.String(), Created: noon, MaxParallel: 2}, observer)
+		var unknown *job.UnknownJobError
+		if errors.As(err, &unknown) != test.refused || (err == nil) == test.refused || (r.Revision == 0) != test.refused {
+			t.Errorf("%s: revision %d, %v; refused: %t", name, r.Revision, err, test.refused)
+		}
+		if test.refused && (!strings.Contains(err.Error(), s.Path("j-0", "record.json")) || !strings.Contains(unknown.Next(), "mv "+s.Path("j-0", "")+" ")) {
+			t.Errorf("%s: %v; %s", name, err, unknown.Next())
+		}
+	}
+}

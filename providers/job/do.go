@@ -94,8 +94,15 @@ func (t *task) start(ctx context.Context) (*guard.Outcome, error) {
 	}
 	run.Mask = t.Mask
 	r, err := t.p.host.Start(ctx, run)
-	var active *ActiveError
+	var (
+		active  *ActiveError
+		unknown *UnknownJobError
+	)
 	switch {
+	case errors.As(err, &unknown):
+		return nil, &providers.Problem{
+			Outcome: providers.Failed, Code: "job_unknown", Err: fmt.Errorf("start %s: %w", t.Address, unknown), Next: providers.Say(unknown.Next()),
+		}
 	case errors.As(err, &active):
 		return nil, &providers.Problem{
 			Outcome: providers.Failed, Code: "job_active", Err: fmt.Errorf("start %s: %w", t.Address, active),

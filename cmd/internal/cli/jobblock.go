@@ -70,14 +70,6 @@ func (a *app) runBlock(ctx context.Context, text string, r jobRequest) error {
 	of := requestOf(run)
 	of.pass, of.set, of.stripProxy, of.mask = r.pass, r.set, r.stripProxy, p.masker.Text
 	started, err := a.startInWorkspace(ctx, p, of)
-	var active *job.ActiveError
-	if errors.As(err, &active) {
-		id := string(active.Active.ID)
-		e := newProblem(classRefused, "job_active", "run "+run.Block.String()+": "+active.Error(),
-			a.commandLine("job wait", planFlags{}, id), a.commandLine("job cancel", planFlags{}, id))
-		e.err = err
-		return e
-	}
 	if err != nil {
 		return err
 	}

@@ -259,12 +259,23 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 	return started, nil
 }
 
-// notLaunched returns the error about a job of which no worker was started, with the command that starts it again. An
-// error that says itself what to do stays as it is.
+// notLaunched returns the error about a job of which no worker was started, with the command that goes on.
 func (a *app) notLaunched(r job.Record, err error) error {
-	var active *job.ActiveError
-	if errors.As(err, &active) {
-		return err
+	var (
+		active  *job.ActiveError
+		unknown *job.UnknownJobError
+	)
+	switch {
+	case errors.As(err, &active):
+		id := string(active.Active.ID)
+		e := newProblem(classRefused, "job_active", "run "+r.Block+": "+active.Error(),
+			a.commandLine("job wait", planFlags{}, id), a.commandLine("job cancel", planFlags{}, id))
+		e.err = err
+		return e
+	case errors.As(err, &unknown):
+		e := newProblem(classRefused, "job_unknown", "run "+r.Block+": "+unknown.Error(), unknown.Next())
+		e.err = err
+		return e
 	}
 	next := "run it again once the cause is gone: it has not run"
 	if r.Block != "" {
