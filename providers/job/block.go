@@ -31,6 +31,7 @@ type BlockRun struct {
 	Grace       time.Duration
 	MaxParallel int                 // of the jobs of the block with all keys; 0: any number
 	Digest      string              // of its triggers and its command
+	Key         string              // the name of the key of Digest
 	Mask        func(string) string // replaces the secrets in what is kept; nil: there are none
 }
 
@@ -46,7 +47,16 @@ func BlockRunOf(a spec.Address, want, policy cty.Value, digest func(string) stri
 	}
 	var err error
 	r.Digest, err = digestOf(want, digest)
+	r.Key = keyName(digest)
 	return r, err
+}
+
+// keyName returns a name of the key that a digest is made with, from which nobody can tell the key; "": there is none.
+func keyName(digest func(string) string) string {
+	if digest == nil {
+		return ""
+	}
+	return digest("name of the key of the digests of jobs")
 }
 
 // digestOf returns a digest of what makes a job due again. A want that is not wholly known has none.

@@ -381,3 +381,45 @@ func TestAnUnreadableRecordIsInTheWay(t *testing.T) {
 		}
 	}
 }
+
+// A digest can be compared with one of the same key alone. With another key, or none, nobody knows whether the block has run
+// with the triggers of now: it is not run, and a finding says so.
+func TestALostKeyRunsNothingAgain(t *testing.T) {
+	keyed := func(key string) func(string) string { return func(text string) string { return key + text } }
+	run, err := job.BlockRunOf(review, want(nil), policy(60), keyed("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		digest, key string
+		now         func(string) string
+		due, told   bool
+	}{
+		"the same key and triggers":            {run.Digest, run.Key, keyed("first"), false, false},
+		"the same key, other triggers":         {"other", run.Key, keyed("first"), true, false},
+		"another key":                          {run.Digest, run.Key, keyed("second"), false, true},
+		"no key":                               {run.Digest, run.Key, nil, false, true},
+		"ran without a key":                    {"", "", keyed("first"), false, true},
+		"a record of old, the same triggers":   {run.Digest, "", keyed("first"), false, false},
+		"a record of old, other triggers":      {"other", "", keyed("first"), true, false},
+		"a record of old, and there is no key": {run.Digest, "", nil, false, true},
+	} {
+		s := job.Store{Dir: t.TempDir()}
+		record(t, s, "j-0", job.Completed, func(r *job.Record) { r.Block, r.Digest, r.Key = review.String(), test.digest, test.key })
+		p, err := job.Type(job.Host{
+			Records: func(providers.Settings) job.Store { return s }, Observer: func() job.Observer { return job.Observer{Processes: process.Host{}, Now: noon} },
+		}).Open(t.Context(), providers.Settings{Digest: test.now, Project: providers.Project{Name: "lab", ID: "lab"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inv, err := p.Observe(t.Context(), providers.Query{Known: []providers.Known{{Address: review, Want: want(nil)}}})
+		if err != nil || len(inv.Objects) != 1 {
+			t.Fatalf("%s: %+v, %v", name, inv, err)
+		}
+		o := inv.Objects[0]
+		told := len(o.Findings) == 1 && o.Findings[0].Kind == providers.FindNotRun
+		if due := o.Attrs.Type().HasAttribute("triggers"); due != test.due || told != test.told {
+			t.Errorf("%s: due: %t, told: %t; want %t and %t", name, due, told, test.due, test.told)
+		}
+	}
+}

@@ -48,18 +48,33 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 func (p *Provider) object(ctx context.Context, k providers.Known, r Record) providers.Object {
 	id := providers.ID(blockID(p.settings.Project.Lineage(), k.Address))
 	attrs := map[string]cty.Value{"id": cty.StringVal(string(id))}
+	var findings []providers.Finding
 	if want, err := digestOf(k.Want, p.settings.Digest); err == nil && k.Want != cty.NilVal && want != r.Digest && k.Prior == cty.NilVal {
-		// No state knows with which triggers it ran: not with those of now, or nobody can tell yet.
-		attrs["triggers"] = cty.MapVal(map[string]cty.Value{"digest": cty.StringVal(r.Digest)})
+		// No state knows with which triggers it ran: not with those of now, or nobody can tell.
+		if key := keyName(p.settings.Digest); key == "" || r.Digest == "" || r.Key != "" && r.Key != key {
+			findings = append(findings, notRun(k.Address, r))
+		} else {
+			attrs["triggers"] = cty.MapVal(map[string]cty.Value{"digest": cty.StringVal(r.Digest)})
+		}
 	}
 	o := providers.Object{
-		Kind: spec.Job, ID: id, Name: k.Name, State: "present", Attrs: cty.ObjectVal(attrs), Unreadable: map[string]string{},
+		Kind: spec.Job, ID: id, Name: k.Name, State: "present", Attrs: cty.ObjectVal(attrs), Unreadable: map[string]string{}, Findings: findings,
 		Owner: p.settings.Project.MarkOf(k.Address, id), Fingerprint: fingerprint(id, r),
 	}
 	if d := p.host.Observer().Derive(ctx, r); d.Status.IsTerminal() && d.Status != Completed {
 		o.Findings = append(o.Findings, finding(r, d))
 	}
 	return o
+}
+
+// notRun tells of a block whose last job may have had the triggers and the command of now: the key is lost by which they
+// could be compared.
+func notRun(a spec.Address, r Record) providers.Finding {
+	return providers.Finding{
+		Kind:     providers.FindNotRun,
+		Evidence: []string{fmt.Sprintf("job %s was made with another key of the data directory, and no record says whether %s is due again", r.ID, a)},
+		Action:   "not run", Next: providers.SayVmctl("run it: ", "job", "run", a.String()),
+	}
 }
 
 // finding tells of a job that has not completed.

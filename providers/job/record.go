@@ -30,6 +30,7 @@ type Record struct {
 	Block         string    `json:"block"`       // the address of the job block that it is a run of; "": of none
 	Run           int       `json:"run"`         // the number among the jobs of its block, from 1; 0: of none, or not known
 	Digest        string    `json:"digest"`      // of the triggers and the command of its block, made with the key of the data directory
+	Key           string    `json:"key"`         // the name of that key; "": it is not known
 	Environment   []string  `json:"environment"` // the names of the variables that it gets
 	PromptHead    string    `json:"prompt_head"` // at most 200 characters
 	Timeout       Duration  `json:"timeout"`     // 0: none

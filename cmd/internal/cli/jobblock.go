@@ -40,7 +40,7 @@ func (a *app) startBlock(ctx context.Context, run job.BlockRun) (job.Record, err
 func requestOf(run job.BlockRun) jobRequest {
 	return jobRequest{
 		in: run.Workspace, agent: run.Agent, text: []byte(run.Prompt), timeout: run.Timeout, idle: run.IdleTimeout, grace: run.Grace,
-		command: run.Command, block: run.Block.String(), digest: run.Digest, maxParallel: run.MaxParallel,
+		command: run.Command, block: run.Block.String(), digest: run.Digest, key: run.Key, maxParallel: run.MaxParallel,
 	}
 }
 

@@ -45,7 +45,7 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 		return err
 	}
 	r.in, r.agent, r.parent = v.Workspace, v.Agent, v.ID
-	r.block, r.digest, r.maxParallel = v.Block, v.Digest, v.MaxParallel
+	r.block, r.digest, r.key, r.maxParallel = v.Block, v.Digest, v.Key, v.MaxParallel
 	r.timeout, r.idle, r.grace = time.Duration(v.Timeout), time.Duration(v.IdleTimeout), time.Duration(v.Grace)
 	if r.in == "" {
 		r.dir = v.Dir

@@ -35,7 +35,7 @@ type jobRequest struct {
 	timeout, idle, grace time.Duration
 	command              []string
 	parent               job.ID
-	block, digest        string              // of the job block; "": it is a run of none
+	block, digest, key   string              // of the job block; "": it is a run of none
 	maxParallel          int                 // of the jobs of its block; 0: any number
 	text                 []byte              // of the prompt, in place of a file
 	mask                 func(string) string // replaces the secrets in the beginning of the prompt; nil: there are none
@@ -186,7 +186,7 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 		view.Warning(a.errScreen(), "the job's environment: "+w)
 	}
 	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), r.head(prompt)
-	at.Block, at.Digest, at.MaxParallel = r.block, r.digest, r.maxParallel
+	at.Block, at.Digest, at.Key, at.MaxParallel = r.block, r.digest, r.key, r.maxParallel
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
 	at.Parent, at.Warnings = r.parent, warnings
 	return a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
