@@ -344,7 +344,7 @@ func TestTheNewestJobOfABlockIsCounted(t *testing.T) {
 	if err != nil || len(inv.Objects) != 1 || !strings.Contains(inv.Objects[0].Fingerprint, "j-11") {
 		t.Errorf("%+v, %v", inv.Objects, err)
 	}
-	if _, err := s.Prune(0); err != nil {
+	if _, err := s.Prune(0, noon); err != nil {
 		t.Fatal(err)
 	}
 	if r, _, err := s.Newest(review); err != nil || r.ID != "j-11" {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 )
 
 // Keep counts the ended jobs of each workspace, or folder, whose records and output stay.
@@ -13,10 +14,12 @@ const Keep = 50
 
 // Prune removes the records and the output of ended jobs, the oldest first, until keep of each workspace are left,
 // and of each folder for those that ran in no workspace. What has not ended stays, and so do the newest job of each block,
-// which tells whether the block is due, and what cannot be read. Nothing outside of the store is removed. The error has what could not be removed.
-func (s Store) Prune(keep int) (removed []ID, err error) {
+// which tells whether the block is due, and what cannot be read. So do not the folders without a record that a killed vmctl left. Nothing outside of the store is
+// removed. The error has what could not be removed.
+func (s Store) Prune(keep int, now time.Time) (removed []ID, err error) {
 	all, _, err := s.List()
-	if err != nil || len(all) <= keep {
+	bare := s.bareFolders(now)
+	if err != nil || len(all) <= keep && len(bare) == 0 {
 		return nil, err
 	}
 	root, err := os.OpenRoot(s.Dir)
@@ -28,6 +31,9 @@ func (s Store) Prune(keep int) (removed []ID, err error) {
 	slices.SortStableFunc(all, func(a, b Record) int { return b.Ended.Compare(a.Ended) })
 	kept := map[string]int{}
 	var errs []error
+	for _, name := range bare {
+		errs = append(errs, root.RemoveAll(name))
+	}
 	for _, r := range all {
 		if !r.Status.IsTerminal() || stays[r.ID] {
 			continue
@@ -44,6 +50,24 @@ func (s Store) Prune(keep int) (removed []ID, err error) {
 		removed = append(removed, r.ID)
 	}
 	return removed, errors.Join(errs...)
+}
+
+// bareFolders returns the folders of jobs that have no record: it was removed and they were not, or it was never written. One
+// that was changed within the Window may get its record yet.
+func (s Store) bareFolders(now time.Time) (names []string) {
+	entries, _ := os.ReadDir(s.Dir) //nolint:errcheck // List tells
+	for _, e := range entries {
+		if !e.IsDir() || ID(e.Name()).Check() != nil {
+			continue
+		}
+		if _, err := os.Lstat(s.Path(ID(e.Name()), recordFile)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) >= Window {
+			names = append(names, e.Name())
+		}
+	}
+	return names
 }
 
 // lastOfBlocks returns the jobs that tell about their blocks: of each the newest.

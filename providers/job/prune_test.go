@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestPruneKeepsTheNewestAndTheActive(t *testing.T) {
 	block = "job.once"
 	add("block-old", job.Completed, "workspace.a", -2000)
 	add("block-last", job.Completed, "workspace.a", -1999)
-	removed, err := s.Prune(50)
+	removed, err := s.Prune(50, noon)
 	if err != nil || len(removed) != 11 {
 		t.Errorf("removed %v: %v, want the ten oldest, and the older of the block", removed, err)
 	}
@@ -83,7 +84,7 @@ func TestPruneRemovesNothingElsewhere(t *testing.T) {
 	if err := os.Symlink(outside, s.Path("linked", "")); err != nil {
 		t.Fatal(err)
 	}
-	if removed, err := s.Prune(0); err != nil || len(removed) != 1 || removed[0] != "inside" {
+	if removed, err := s.Prune(0, noon); err != nil || len(removed) != 1 || removed[0] != "inside" {
 		t.Errorf("removed %v: %v, want the job whose folder it is", removed, err)
 	}
 	for _, path := range []string{"/etc/passwd", precious, filepath.Join(outside, "record.json")} {
@@ -99,5 +100,30 @@ func write(t *testing.T, dir string, files map[string]string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A folder whose record is gone, or was never written, is removed later; one that was just made stays.
+func TestPruneRemovesFoldersWithoutARecord(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	record(t, s, "kept", job.Completed, func(r *job.Record) { r.Dir = "/src" })
+	for name, age := range map[string]time.Duration{"killed": job.Window, "made": job.Window - time.Second, "kept": job.Window, "Not-a-job": job.Window} {
+		if err := os.MkdirAll(filepath.Join(s.Dir, name, "tmp"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(filepath.Join(s.Dir, name), noon.Add(-age), noon.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if removed, err := s.Prune(50, noon); err != nil || len(removed) != 0 {
+		t.Errorf("removed %v, %v", removed, err)
+	}
+	var left []string
+	entries, err := os.ReadDir(s.Dir)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if got := strings.Join(left, " "); err != nil || got != "Not-a-job kept made" {
+		t.Errorf("left are %q, %v", got, err)
 	}
 }

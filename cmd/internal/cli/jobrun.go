@@ -241,7 +241,7 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 	if err != nil {
 		return r, a.notLaunched(r, fmt.Errorf("start a job: %w", err))
 	}
-	if _, err := s.Prune(job.Keep); err != nil {
+	if _, err := s.Prune(job.Keep, a.now()); err != nil {
 		view.Warning(a.errScreen(), "remove the records of old jobs: "+err.Error())
 	}
 	started, err := s.Start(ctx, r.ID, l, a.now)
