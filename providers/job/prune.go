@@ -13,8 +13,8 @@ import (
 const Keep = 50
 
 // Prune removes the records and the output of ended jobs, the oldest first, until keep of each workspace are left,
-// and of each folder for those that ran in no workspace. What has not ended stays, and so do the newest job of each block,
-// which tells whether the block is due, and what cannot be read. So do not the folders without a record that a killed vmctl left. Nothing outside of the store is
+// and of each folder for those that ran in no workspace. What has not ended stays, and so do the newest job of each block
+// and the newest of it that has ended a run, which tells whether the block is due, and what cannot be read. So do not the folders without a record that a killed vmctl left. Nothing outside of the store is
 // removed. The error has what could not be removed.
 func (s Store) Prune(keep int, now time.Time) (removed []ID, err error) {
 	all, _, err := s.List()
@@ -70,7 +70,7 @@ func (s Store) bareFolders(now time.Time) (names []string) {
 	return names
 }
 
-// lastOfBlocks returns the jobs that tell about their blocks: of each the newest.
+// lastOfBlocks returns the jobs that tell about their blocks: of each the newest, and the last that ran and has ended.
 func (s Store) lastOfBlocks(all []Record) map[ID]bool {
 	stays, blocks := map[ID]bool{}, map[string][]Record{}
 	for _, r := range all {
@@ -80,6 +80,9 @@ func (s Store) lastOfBlocks(all []Record) map[ID]bool {
 	}
 	for _, jobs := range blocks {
 		stays[newest(jobs, func(Record) bool { return true }).ID] = true
+		if last := newest(jobs, func(r Record) bool { return r.Status.IsTerminal() && r.ErrorCode != NotLaunched }); last != nil {
+			stays[last.ID] = true
+		}
 	}
 	return stays
 }

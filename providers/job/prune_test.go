@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +126,32 @@ func TestPruneRemovesFoldersWithoutARecord(t *testing.T) {
 	}
 	if got := strings.Join(left, " "); err != nil || got != "Not-a-job kept made" {
 		t.Errorf("left are %q, %v", got, err)
+	}
+}
+
+// While a block runs again, or after a start of it that failed, its last result stays.
+//
+// row J12, of the results of blocks
+func TestPruneKeepsTheLastResultOfABlock(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	for i, block := range []string{"job.runs", "job.runs", "job.runs", "job.failed", "job.failed", "job.failed"} {
+		status, id := job.Completed, job.ID(fmt.Sprintf("j-%d", i))
+		if i%3 == 2 {
+			status = job.Running
+			if block == "job.failed" {
+				status = job.Queued
+			}
+		}
+		record(t, s, id, status, func(r *job.Record) {
+			r.Block, r.Run, r.Dir, r.Ended = block, i, "/src", noon.Add(time.Duration(i)*time.Minute)
+		})
+	}
+	if _, err := s.Update(t.Context(), "j-5", func(r *job.Record) error { return job.Abandon(r, job.NotLaunched, "the disk is full", noon) }); err != nil {
+		t.Fatal(err)
+	}
+	removed, err := s.Prune(0, noon)
+	slices.Sort(removed)
+	if want := []job.ID{"j-0", "j-3"}; err != nil || !slices.Equal(removed, want) {
+		t.Errorf("removed %v, %v; want %v", removed, err, want)
 	}
 }
