@@ -102,7 +102,12 @@ func (c Canceller) endOrphan(ctx context.Context, r Record) (Record, CancelOutco
 	if err := c.endAll(ctx, r, all); err != nil {
 		return r, SignalFailed, err
 	}
-	closed, err := c.Store.Update(ctx, r.ID, func(r *Record) error { return Close(r, "its worker was gone", c.Now()) })
+	closed, err := c.Store.Update(ctx, r.ID, func(r *Record) error {
+		if r.Cancel == nil { // it could not be recorded before
+			r.Cancel = &Cancel{At: c.Now(), By: c.By}
+		}
+		return Close(r, "its worker was gone", c.Now())
+	})
 	if err != nil {
 		return closed, CancelFailed, err
 	}

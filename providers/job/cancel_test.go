@@ -147,6 +147,24 @@ func TestCancelWithoutAWritableRecord(t *testing.T) {
 	}
 }
 
+// The intent could not be recorded at first, and what was left of the job is ended: its record says that it was cancelled.
+func TestCancelThatIsRecordedLate(t *testing.T) {
+	worker := process.Identity{Host: "ada", BootID: "b", PID: 7, StartTime: 70, Argv0: "vmctl"}
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	record(t, s, "j", job.Running, func(r *job.Record) { r.Worker = &worker })
+	if err := errors.Join(os.RemoveAll(s.Path("j", "lock")), os.MkdirAll(s.Path("j", "lock/in-the-way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	h := asked{request: &pids, answer: func(id process.Identity) error {
+		return errors.Join(os.RemoveAll(s.Path("j", "lock")), &process.RefusedError{Process: id, Verdict: process.Gone, Reason: "no such process"})
+	}}
+	r, got, err := job.Canceller{Store: s, Processes: h, By: "ann", Now: func() time.Time { return noon }}.Cancel(t.Context(), "j")
+	if err != nil || got != job.AlreadyDead || r.Status != job.Cancelled || r.Cancel == nil || r.Cancel.By != "ann" {
+		t.Errorf("%s, and it is %s: %s, %v; want already_dead, and cancelled by ann", got, r.Status, r.Reason, err)
+	}
+}
+
 // A second worker does not get a job that has ended.
 //
 // row J57

@@ -45,7 +45,11 @@ func (t *retry) run(ctx context.Context, o Outcome) Outcome {
 	t.begun = r.Started
 	for n, wait := range t.worker.Backoff {
 		report, err := t.worker.Store.reportFrom(t.record, from)
-		if err != nil || !report.Limited || o.ErrorCode != "" || !t.wait(ctx, n+1, wait) {
+		if err != nil || !report.Limited || o.ErrorCode != "" {
+			return o
+		}
+		if !t.wait(ctx, n+1, wait) {
+			o.Requested = ctx.Err() != nil
 			return o
 		}
 		if info, err := os.Stat(t.worker.Store.Path(t.worker.ID, "stdout")); err == nil {

@@ -121,3 +121,20 @@ func TestCancelWhileAnAgentWaitsForItsRetry(t *testing.T) {
 		})
 	}
 }
+
+// A worker that is asked to end while it waits ends the job as cancelled, also if nobody could record that.
+func TestWorkerIsAskedWhileItWaitsForARetry(t *testing.T) {
+	s, dir, worker := runLimited(t, "waits", 1, 0)
+	var r job.Record
+	until(t, "the record says that it waits", func() bool {
+		r, _ = s.Read("j-waits") //nolint:errcheck // it is read again
+		return strings.Contains(r.Reason, "for its rate: retry 1 of 1 at ")
+	})
+	if err := (process.Host{}).Request(*r.Worker); err != nil {
+		t.Fatal(err)
+	}
+	workerEnds(t, worker)
+	if r, err := s.Read("j-waits"); err != nil || r.Status != job.Cancelled || !strings.HasPrefix(r.Reason, "ended on request") || strings.Count(has(t, dir, "runs"), "\n") != 1 {
+		t.Errorf("it is %s: %s, %v; want cancelled, ended on request", r.Status, r.Reason, err)
+	}
+}
