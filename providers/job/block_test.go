@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -107,39 +106,22 @@ func TestCheckOfABlock(t *testing.T) {
 	}
 }
 
-// Of many that start a block's job at once one succeeds; once it has ended the next one may.
+// While a job of a block has not ended no other one begins; once it has the next one may.
 func TestOneJobOfABlock(t *testing.T) {
-	dir := t.TempDir()
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{Command: "test"}}
 	observer := job.Observer{Processes: process.Host{}, Now: time.Now()}
 	create := func(id job.ID) error {
-		s := job.Store{Dir: dir, Owner: lockfile.Owner{Command: "test " + string(id)}}
 		_, err := s.CreateOnly(t.Context(), job.Record{ID: id, Block: review.String(), Created: time.Now(), Command: []string{"true"}}, observer)
 		return err
 	}
-	ids := []job.ID{"j-0", "j-1", "j-2", "j-3"}
-	errs := make([]error, len(ids))
-	var wait sync.WaitGroup
-	var one sync.Mutex // of this process, as vmctl has one: a file lock is between processes
-	for i, id := range ids {
-		wait.Go(func() {
-			one.Lock()
-			defer one.Unlock()
-			errs[i] = create(id)
-		})
+	if err := create("j-0"); err != nil {
+		t.Fatal(err)
 	}
-	wait.Wait()
-	var first job.ID
-	for i, err := range errs {
-		var active *job.ActiveError
-		switch {
-		case err == nil && first == "":
-			first = ids[i]
-		case !errors.As(err, &active):
-			t.Errorf("%s: %v, and %s runs", ids[i], err, first)
-		}
+	var active *job.ActiveError
+	if err := create("j-1"); !errors.As(err, &active) || active.Active.ID != "j-0" {
+		t.Errorf("while j-0 is queued: %v", err)
 	}
-	s := job.Store{Dir: dir}
-	if _, err := s.Update(t.Context(), first, func(r *job.Record) error { return job.Ask(r, "test", time.Now()) }); err != nil {
+	if _, err := s.Update(t.Context(), "j-0", func(r *job.Record) error { return job.Ask(r, "test", time.Now()) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := create("j-9"); err != nil {

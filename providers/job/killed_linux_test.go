@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -31,6 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// statusActive is the status of a process that another one was before.
+const statusActive = 9
+
 // playWorker runs a job as far as a phase, says that it is there, and stays there. In the phase "made" it is the launcher.
 func playWorker(dir string, id job.ID, phase string) error {
 	stay := func() {
@@ -38,7 +42,20 @@ func playWorker(dir string, id job.ID, phase string) error {
 		time.Sleep(time.Hour)
 	}
 	s := job.Store{Dir: dir, Owner: lockfile.Owner{PID: os.Getpid()}}
-	if phase == "made" {
+	switch phase {
+	case "contends":
+		_, _ = os.Stdout.WriteString("there\n") //nolint:errcheck // the test notices
+		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+			return err
+		}
+		r := job.Record{ID: id, Block: review.String(), Created: time.Now(), Command: []string{"true"}}
+		_, err := s.CreateOnly(context.Background(), r, job.Observer{Processes: process.Host{}, Now: time.Now()})
+		var active *job.ActiveError
+		if errors.As(err, &active) {
+			os.Exit(statusActive)
+		}
+		return err
+	case "made":
 		me, err := process.Host{}.Capture(context.Background(), os.Getpid())
 		if err == nil {
 			r := job.Record{ID: id, Block: review.String(), Created: time.Now(), Command: []string{"true"}, Launcher: &me}

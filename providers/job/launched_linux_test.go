@@ -3,6 +3,7 @@ package job_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -48,6 +49,40 @@ func kill(t *testing.T, child *process.Child) {
 	}
 	if _, ended := process.Status(child.Wait(limit)); !ended {
 		t.Fatal("a process did not end within a minute after it was killed")
+	}
+}
+
+// Of many processes that start a job of a block at once, one succeeds.
+func TestOneProcessOfManyStartsAJobOfABlock(t *testing.T) {
+	for range 3 {
+		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+		var (
+			children []*process.Child
+			holds    []*os.File
+		)
+		for i := range 8 {
+			child, in, _ := play(t, s, job.ID(fmt.Sprintf("j-%d", i)), "contends")
+			children, holds = append(children, child), append(holds, in)
+		}
+		for _, in := range holds { // each is at work once its input ends
+			if err := in.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		counts := map[int]int{}
+		limit, cancel := context.WithTimeout(t.Context(), time.Minute)
+		for _, child := range children {
+			status, ended := process.Status(child.Wait(limit))
+			if !ended {
+				t.Fatal("a process did not end within a minute")
+			}
+			counts[status]++
+		}
+		cancel()
+		all, unread, err := s.List()
+		if counts[0] != 1 || counts[statusActive] != 7 || len(all) != 1 || len(unread) > 0 || err != nil {
+			t.Errorf("processes by their status: %v; %d records, %v %v; want one that succeeds, and one record", counts, len(all), unread, err)
+		}
 	}
 }
 
