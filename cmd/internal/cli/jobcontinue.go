@@ -55,8 +55,12 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 		session = cmp.Or(session, report.Session)
 	}
 	if session == "" {
+		again := a.commandLine("job run", planFlags{}, r.place()...) + " " + shellword.Join(v.Command)
+		if v.Block != "" {
+			again = a.commandLine("job run", planFlags{}, v.Block)
+		}
 		return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
-			a.commandLine("job run", planFlags{}, r.place()...)+" "+shellword.Join(v.Command)+" runs it again")
+			again+" runs it again")
 	}
 	r.command = job.AgentOf(v.Agent).Resume(v.Command, session)
 	return a.jobRun(ctx, r)

@@ -38,7 +38,7 @@ type jobRequest struct {
 	block, digest, key   string              // of the job block; "": it is a run of none
 	maxParallel          int                 // of the jobs of its block; 0: any number
 	text                 []byte              // of the prompt, in place of a file
-	mask                 func(string) string // replaces the secrets in the beginning of the prompt; nil: there are none
+	mask                 func(string) string // replaces the secrets in the beginning of the prompt; nil: those of the spec
 }
 
 type jobDocument struct {
@@ -184,6 +184,9 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 	}
 	for _, w := range warnings {
 		view.Warning(a.errScreen(), "the job's environment: "+w)
+	}
+	if r.mask == nil {
+		r.mask = p.masker.Text
 	}
 	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), r.head(prompt)
 	at.Block, at.Digest, at.Key, at.MaxParallel = r.block, r.digest, r.key, r.maxParallel
