@@ -126,10 +126,9 @@ func (s Store) reportFrom(r Record, from int64) (*Report, error) {
 	return &report, nil
 }
 
-// withReport adds what the output of an agent says. A report that cannot be read is none: the run
+// with adds what the output of an agent says. A report that cannot be read is none: the run
 // counts as one without a result.
-func (s Store) withReport(r Record, o Outcome) Outcome {
-	report, err := s.ReportOf(r)
+func (o Outcome) with(report *Report, err error) Outcome {
 	if err != nil {
 		o.Warnings = append(o.Warnings, err.Error())
 		report = &Report{}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,9 @@ type GuestWorker struct {
 	TakesUp   bool     // the job has begun, and its worker is gone
 	Now       func() time.Time
 	Ready     func(error) // as of Worker
+
+	sizes  map[string]int64 // of the outputs, as far as they were seen
+	unkept map[string]error // why an output cannot be kept on this host, by its name
 }
 
 const (
@@ -61,7 +66,8 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		_, _ = w.inside(own, guestRemove) //nolint:errcheck // the VM may be gone
 		return err
 	}
-	end := w.Store.withReport(r, o.Outcome)
+	report, unread := w.report(own, r)
+	end := o.with(report, unread)
 	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, end, w.Now()) })
 	if err == nil {
 		_, err = w.inside(own, guestRemove) // its record tells all now
@@ -197,6 +203,7 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 		begun = w.Now()
 	}
 	grown, seen, o := w.Now(), w.Now(), &guestOutcome{}
+	w.unkept = map[string]error{}
 	var asked, forced time.Time
 	for {
 		l, err := w.look(own)
@@ -221,6 +228,9 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 			o.Leftovers = append(o.Leftovers, strings.Split(strings.TrimSpace(string(left)), "\n")...)
 			if len(left) == 0 {
 				o.Leftovers = nil
+			}
+			for _, name := range slices.Sorted(maps.Keys(w.unkept)) {
+				o.Warnings = append(o.Warnings, "its "+name+" is not kept: "+w.unkept[name].Error())
 			}
 			return o
 		case l.how != "runs":
@@ -258,30 +268,50 @@ func (w *GuestWorker) isOver(ctx context.Context, r Record, o *guestOutcome, ran
 	return err == nil && now.Cancel != nil
 }
 
+// report returns the report on the output of an agent, whether or not that is kept on this host; nil: it is no agent's.
+func (w *GuestWorker) report(ctx context.Context, r Record) (*Report, error) {
+	a := AgentOf(r.Agent)
+	if a == nil || w.unkept["stdout"] == nil {
+		return w.Store.ReportOf(r)
+	}
+	out, err := w.inside(ctx, guestRead, "stdout", "1")
+	if err != nil {
+		return nil, fmt.Errorf("read the output of job %s: %w", w.ID, err)
+	}
+	report, err := Judge(a, bytes.NewReader(out))
+	return &report, err
+}
+
 // copyOutputs adds to the files of this host what the command has written since, and reports whether
-// that was anything.
+// that was anything. An output that cannot be kept decides nothing.
 func (w *GuestWorker) copyOutputs(ctx context.Context, l look) (more bool, err error) {
 	for _, name := range []string{"stdout", "stderr"} {
+		more = more || l.sizes[name] > w.sizes[name]
 		have := int64(0)
-		if info, err := os.Stat(w.Store.Path(w.ID, name)); err == nil {
+		if info, err := os.Stat(w.Store.Path(w.ID, name)); err == nil && info.Mode().IsRegular() {
 			have = info.Size()
 		}
-		if l.sizes[name] <= have {
+		if l.sizes[name] <= have || w.unkept[name] != nil {
 			continue
 		}
 		part, err := w.inside(ctx, guestRead, name, strconv.FormatInt(have+1, 10))
 		if err != nil {
 			return more, err
 		}
-		f, err := os.OpenFile(w.Store.Path(w.ID, name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return more, err
+		if err := w.keep(name, part); err != nil {
+			w.unkept[name] = err
 		}
-		_, err = f.Write(part)
-		if err := errors.Join(err, f.Close()); err != nil {
-			return more, err
-		}
-		more = true
 	}
+	w.sizes = l.sizes
 	return more, nil
+}
+
+// keep adds to an output on this host.
+func (w *GuestWorker) keep(name string, part []byte) error {
+	f, err := os.OpenFile(w.Store.Path(w.ID, name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(part)
+	return errors.Join(err, f.Close())
 }

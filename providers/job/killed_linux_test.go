@@ -90,6 +90,12 @@ func playWorker(dir string, id job.ID, phase string) error {
 		},
 	}
 	switch phase {
+	case "ticks": // an hour for each line that the command counts
+		w.Now = func() time.Time {
+			text, _ := os.ReadFile(s.Path(id, "count"))         //nolint:errcheck // there is none at first
+			_ = os.WriteFile(s.Path(id, "looked"), text, 0o600) //nolint:errcheck // the command waits for it
+			return noon.Add(time.Duration(len(text)) * time.Hour)
+		}
 	case "looks":
 		w.Git = gitAsks{store: s, id: id}
 	case "retries":

@@ -44,7 +44,7 @@ func (t *retry) run(ctx context.Context, o Outcome) Outcome {
 	}
 	t.begun = r.Started
 	for n, wait := range t.worker.Backoff {
-		report, err := t.worker.Store.reportFrom(t.record, from)
+		report, err := t.worker.reportFrom(own, t.record, from)
 		if err != nil || !report.Limited || o.ErrorCode != "" {
 			return o
 		}

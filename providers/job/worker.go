@@ -28,6 +28,7 @@ type Worker struct {
 	Enter func(context.Context, Record) (leave func() error, err error)
 	// Backoff has the waits before an agent is started again that its provider refuses for its rate; nil: it is not.
 	Backoff []time.Duration
+	unkept  map[string]*unkept // the outputs that cannot be kept, by name
 	// Ready is called once: when the record says who runs the job (nil), or why it does not run.
 	Ready func(error)
 }
@@ -102,9 +103,11 @@ func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) err
 	if err := os.RemoveAll(w.Store.Path(w.ID, tempFolder)); err != nil {
 		o.Warnings = append(o.Warnings, err.Error())
 	}
+	w.drained(ctx)
 	r, err := w.Store.Read(w.ID)
 	if err == nil {
-		o = w.Store.withReport(r, o)
+		report, unread := w.reportFrom(ctx, r, 0)
+		o = o.with(report, unread)
 		_, err = w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
 	}
 	var state *StateError
@@ -192,10 +195,11 @@ func (w *Worker) spawn(r Record, stdin *os.File) (child *process.Child, lost []s
 	}
 	var out [2]*os.File
 	for i, name := range []string{"stdout", "stderr"} {
+		delete(w.unkept, name)
 		f, err := w.output(name)
 		if err != nil { // it decides nothing
 			lost = append(lost, "its "+name+" is not kept: "+err.Error())
-			f, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+			f, err = w.drain(r, name)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -247,6 +251,10 @@ func (w *Worker) watch(ctx context.Context, r Record, child *process.Child) Outc
 
 func (w *Worker) written() (n int64) {
 	for _, name := range []string{"stdout", "stderr"} {
+		if u := w.unkept[name]; u != nil {
+			n += u.size.Load()
+			continue
+		}
 		if info, err := os.Stat(w.Store.Path(w.ID, name)); err == nil {
 			n += info.Size()
 		}
