@@ -16,7 +16,7 @@ import (
 
 // play starts a process of this test binary in a role of playWorker, and returns once it says that it is there. in is its
 // standard input.
-func play(t *testing.T, s job.Store, id job.ID, phase string) (child *process.Child, in, out *os.File) {
+func play(t *testing.T, s job.Store, id job.ID, phase string) (child *process.Child, in *os.File) {
 	t.Helper()
 	program, found := os.Executable()
 	stdin, in, made := os.Pipe()
@@ -36,7 +36,7 @@ func play(t *testing.T, s job.Store, id job.ID, phase string) (child *process.Ch
 	if _, err := out.Read(make([]byte, 6)); err != nil {
 		t.Fatalf("the process did not come to the phase %s: %v", phase, err)
 	}
-	return child, in, out
+	return child, in
 }
 
 // kill ends a process, and returns once it has ended.
@@ -61,7 +61,7 @@ func TestOneProcessOfManyStartsAJobOfABlock(t *testing.T) {
 			holds    []*os.File
 		)
 		for i := range 8 {
-			child, in, _ := play(t, s, job.ID(fmt.Sprintf("j-%d", i)), "contends")
+			child, in := play(t, s, job.ID(fmt.Sprintf("j-%d", i)), "contends")
 			children, holds = append(children, child), append(holds, in)
 		}
 		for _, in := range holds { // each is at work once its input ends
@@ -99,7 +99,7 @@ func TestTheLauncherIsKilledBeforeAWorkerTakesTheJob(t *testing.T) {
 		}
 		return len(inv.Objects)
 	}
-	launcher, _, _ := play(t, s, "j-launched", "made")
+	launcher, _ := play(t, s, "j-launched", "made")
 	next := job.Record{ID: "j-next", Block: review.String(), Created: time.Now(), Command: []string{"true"}}
 	var active *job.ActiveError
 	if _, err := s.CreateOnly(t.Context(), next, observer); !errors.As(err, &active) || active.Active.ID != "j-launched" {

@@ -312,21 +312,3 @@ func (w *Worker) sweep(ctx context.Context, o *Outcome) {
 	}
 	o.ErrorCode, o.Reason = StopFailed, "processes that it started do not end"
 }
-
-// Marker is the variable that names the job to every process of it, also to its worker.
-const Marker = "VMCTL_JOB"
-
-// GuestMarker is the variable that names the job to its worker if it runs in a VM: processes there have the Marker, and
-// those of a simulated VM are on this host too.
-const GuestMarker = "VMCTL_WORKER_OF"
-
-// marker returns the variable that all processes of a job have.
-func (r Record) marker() string { return Marker + "=" + string(r.ID) }
-
-// workerMarker returns the variable that the worker of a job has.
-func (r Record) workerMarker() string {
-	if r.Inside != "" {
-		return GuestMarker + "=" + string(r.ID)
-	}
-	return r.marker()
-}
