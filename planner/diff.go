@@ -230,10 +230,10 @@ func (d *differ) around(a spec.Address) []spec.Address {
 	return all
 }
 
-// isPower reports whether a command asks for another run state of VMs, or for other keys,
+// isPower reports whether a command asks for another run state of VMs or containers, or for other keys,
 // and for nothing else: an edit of a block is for an apply to make.
 func (d *differ) isPower() bool {
-	return d.options.Heal || len(d.options.Running)+len(d.options.Rekey) > 0
+	return d.options.Heal || len(d.options.Running)+len(d.options.States)+len(d.options.Rekey) > 0
 }
 
 // recordedWant returns the attributes of want with the values that were applied, where there are
@@ -260,6 +260,10 @@ func (d *differ) decide(c *Change, seen Observation, standing Standing, inSpec b
 	switch standing {
 	case Wanted:
 		if on, asked := d.options.Running[c.Address]; asked && !on {
+			c.Reason = "it does not exist: there is nothing to stop"
+			return
+		}
+		if state, asked := d.options.States[c.Address]; asked && state != stateRunning {
 			c.Reason = "it does not exist: there is nothing to stop"
 			return
 		}

@@ -112,6 +112,7 @@ func (d *differ) manage(c *Change) {
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
 		c.Mark = markEdit(c)
 	}
+	c.Edits = append(c.Edits, d.stateEdit(c, before, attrs)...)
 	if d.options.Rekey[c.Address] {
 		c.Rekey = rekeying(d.typeOf(c), stays)
 	}
@@ -279,7 +280,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		}
 	case wantOn && !on:
 		c.Action, c.Reason = providers.Start, "it is "+c.Object.State
-	case d.options.Restart[c.Address] && on:
+	case d.options.Restart[c.Address] && (on || containerIsUp(c.Object)):
 		c.Action, c.Reason = providers.RestartIt, "a restart was asked for"
 	case c.Applies == providers.Restart:
 		c.Action, c.Reason, c.Altered = providers.RestartIt, because(c.alterations(), providers.Restart), true

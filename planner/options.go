@@ -21,7 +21,8 @@ type Options struct {
 	Scope     Scope
 	Allow     Allow
 	Running   map[spec.Address]bool           // overrides the wanted run state: `vm start` and `vm stop`
-	Restart   map[spec.Address]bool           // VMs to restart even without an edit: `vm restart`
+	States    map[spec.Address]string         // overrides the wanted state of containers: `container stop` and `container pause`
+	Restart   map[spec.Address]bool           // what to restart even without an edit: `vm restart` and `container restart`
 	Replace   map[spec.Address]bool           // objects to replace even without an edit: `plan --replace`
 	Revert    map[spec.Address]bool           // resources that become again what was applied: `drift --revert`
 	Rekey     map[spec.Address]bool           // VMs whose guests get new keys, and nothing else: `vm rekey`

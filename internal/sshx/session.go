@@ -74,9 +74,17 @@ func Shell(ctx context.Context, t Target, terminal Terminal) (int, error) {
 
 func shell(ctx context.Context, s *ssh.Session, terminal Terminal) (err error) {
 	s.Stdin, s.Stdout, s.Stderr = terminal.In, terminal.Out, terminal.Err
-	fd := int(terminal.In.Fd())
-	if term.IsTerminal(fd) {
-		width, height, err := term.GetSize(fd)
+	if term.IsTerminal(int(terminal.In.Fd())) {
+		raw, err := MakeRaw(terminal.In)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if restored := raw.Restore(); err == nil {
+				err = restored
+			}
+		}()
+		width, height, err := raw.Size()
 		if err != nil {
 			return err
 		}
@@ -87,19 +95,13 @@ func shell(ctx context.Context, s *ssh.Session, terminal Terminal) (err error) {
 		if err := s.RequestPty(name, height, width, ssh.TerminalModes{ssh.ECHO: 1}); err != nil {
 			return err
 		}
-		cooked, err := term.MakeRaw(fd)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			if restored := term.Restore(fd, cooked); err == nil {
-				err = restored
-			}
-		}()
 		follow, cancel := context.WithCancel(ctx)
 		followed := make(chan struct{})
 		defer func() { cancel(); <-followed }()
-		go func() { defer close(followed); followSize(follow, s, fd) }()
+		go func() {
+			defer close(followed)
+			raw.FollowSize(follow, func(columns, rows int) error { return s.WindowChange(rows, columns) })
+		}()
 	}
 	begin := s.Shell
 	if terminal.Line != "" {

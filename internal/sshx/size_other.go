@@ -2,11 +2,7 @@
 
 package sshx
 
-import (
-	"context"
+import "context"
 
-	"golang.org/x/crypto/ssh"
-)
-
-// followSize does nothing where no signal tells of a new size.
-func followSize(ctx context.Context, _ *ssh.Session, _ int) { <-ctx.Done() }
+// FollowSize waits for the end of ctx: no signal tells of a new size here.
+func (r *Raw) FollowSize(ctx context.Context, _ func(columns, rows int) error) { <-ctx.Done() }

@@ -7,14 +7,11 @@ import (
 	"os"
 	"os/signal"
 
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
-// followSize tells the session about every new size of the terminal, until ctx
-// ends.
-func followSize(ctx context.Context, s *ssh.Session, fd int) {
+// FollowSize calls resized with every new size of the terminal, until ctx ends or resized fails.
+func (r *Raw) FollowSize(ctx context.Context, resized func(columns, rows int) error) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, unix.SIGWINCH)
 	defer signal.Stop(changed)
@@ -24,11 +21,11 @@ func followSize(ctx context.Context, s *ssh.Session, fd int) {
 			return
 		case <-changed:
 		}
-		width, height, err := term.GetSize(fd)
+		columns, rows, err := r.Size()
 		if err != nil {
 			continue
 		}
-		if err := s.WindowChange(height, width); err != nil {
+		if err := resized(columns, rows); err != nil {
 			return
 		}
 	}

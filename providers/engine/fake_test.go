@@ -20,8 +20,9 @@ import (
 type fake struct {
 	t       *testing.T
 	mu      sync.Mutex
-	answers map[string]answer // by method and path, without the API's version and the query
-	asked   []string          // the requests that change something, with their bodies
+	answers map[string]answer           // by method and path, without the API's version and the query
+	asked   []string                    // the requests that change something, with their bodies
+	special map[string]http.HandlerFunc // instead of an answer
 	server  *httptest.Server
 }
 
@@ -59,8 +60,12 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request, ended chan struct{}
 		f.asked = append(f.asked, r.Method+" "+path+" "+strings.TrimSpace(string(body)))
 	}
 	a, known := f.answers[r.Method+" "+path]
+	special := f.special[r.Method+" "+path]
 	f.mu.Unlock()
 	switch {
+	case special != nil:
+		special(w, r)
+		return
 	case !known && r.Method == http.MethodGet:
 		a.body = "[]"
 	case a.body == "hang":
@@ -83,6 +88,16 @@ func (f *fake) set(request string, a answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answers[request] = a
+}
+
+// handle says what the engine does.
+func (f *fake) handle(request string, h http.HandlerFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.special == nil {
+		f.special = map[string]http.HandlerFunc{}
+	}
+	f.special[request] = h
 }
 
 // Run implements providers.Guest.

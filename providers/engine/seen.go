@@ -31,6 +31,7 @@ type seen struct {
 	nanoCPUs  int64
 	restart   string
 	stop      string   // the signal that asks a container to end
+	terminal  bool     // a container's output is that of a terminal, and not in two streams
 	bound     []bound  // of a container that runs
 	networks  []string // that a container is on
 	volumes   []string // that a container mounts
@@ -133,6 +134,7 @@ func inspectedContainer(raw json.RawMessage) seen {
 	config.read("Labels", &s.labels)
 	config.read("Image", &s.image)
 	config.read("StopSignal", &s.stop)
+	config.read("Tty", &s.terminal)
 	state.read("Status", &s.state)
 	state.read("ExitCode", &s.exit)
 	state.read("Error", &s.failure)

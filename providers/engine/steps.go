@@ -36,7 +36,9 @@ func (p *Objects) Steps(c providers.Change) ([]providers.Step, error) {
 		s.make()
 	case providers.ReplaceIt:
 		s.replace()
-	case providers.Update, providers.Import, providers.Recover, providers.RestartIt, providers.Start, providers.Stop:
+	case providers.RestartIt:
+		s.restart()
+	case providers.Update, providers.Import, providers.Recover, providers.Start, providers.Stop:
 		s.alter()
 	case providers.Destroy:
 		s.stop(providers.PhaseDown)
@@ -147,6 +149,12 @@ func (s *steps) alter() {
 	if machine.Found(c.Object, providers.FindLeftover) {
 		s.drop(s.now)
 	}
+}
+
+// restart stops a container that runs or is paused, and starts it again.
+func (s *steps) restart() {
+	s.stop(providers.PhaseDown)
+	s.bring(stateCreated, stateRunning, s.now)
 }
 
 // stop adds the stop of a container that runs or is paused.

@@ -28,6 +28,8 @@ func (a *app) offers(root *cobra.Command) {
 		{"vm stop", several(a.runningVMs)},
 		{"vm shell, vm exec", first(a.runningVMs)},
 		{"vm logs, vm edit, vm ssh-config", first(a.wantedVMs)},
+		{"container start, container stop, container pause, container unpause, container restart", several(a.containers)},
+		{"container exec, container logs", first(a.containers)},
 		{"disk unlock", first(a.knownDisks)},
 		{"import", a.offerImports},
 		{"show", first(a.allKnown)},

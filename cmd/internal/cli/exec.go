@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/sshx"
 	"vmctl/providers"
 )
 
@@ -53,6 +56,23 @@ func (a *app) exec(ctx context.Context, name string, command []string) error {
 	})
 }
 
+// runOn runs a command in a guest: on a terminal if the user has one.
+func (a *app) runOn(ctx context.Context, g providers.TerminalGuest, c providers.Command) (o providers.Output, err error) {
+	f, isFile := a.env.Stdin.(*os.File)
+	if !isFile || !a.env.Terminal.In || !a.env.Terminal.Out || a.global.json {
+		return g.Run(ctx, c)
+	}
+	raw, err := sshx.MakeRaw(f)
+	if err != nil {
+		return o, fmt.Errorf("prepare the terminal: %w", err)
+	}
+	defer func() { err = errors.Join(err, raw.Restore()) }()
+	if name := a.getenv("TERM"); name != "" {
+		c.Env = append(c.Env, "TERM="+name)
+	}
+	return g.RunOn(ctx, raw, c)
+}
+
 // execIn runs a command in a guest, and closes the guest.
 func (a *app) execIn(ctx context.Context, g providers.Guest, command []string) (status int, err error) {
 	defer func() { err = errors.Join(err, g.Close()) }()
@@ -61,7 +81,11 @@ func (a *app) execIn(ctx context.Context, g providers.Guest, command []string) (
 	if a.global.json {
 		c.Stdout, c.Stderr = &stdout, &stderr
 	}
-	o, err := g.Run(ctx, c)
+	run := g.Run
+	if on, able := g.(providers.TerminalGuest); able {
+		run = func(ctx context.Context, c providers.Command) (providers.Output, error) { return a.runOn(ctx, on, c) }
+	}
+	o, err := run(ctx, c)
 	if err == nil && a.global.json {
 		a.document(execDocument{
 			FormatVersion: view.FormatVersion, Status: o.Status,

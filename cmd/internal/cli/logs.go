@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/providers"
@@ -29,6 +30,7 @@ type logsDocument struct {
 	FormatVersion string `json:"format_version"`
 	Type          string `json:"type,omitempty"` // "log", of a line of --follow
 	Address       string `json:"address"`
+	Stream        string `json:"stream,omitempty"` // "stderr", of a container
 	Text          string `json:"text"`
 }
 
@@ -69,12 +71,17 @@ func (a *app) logsCommand() *cobra.Command {
 			return a.logs(cmd.Context(), r)
 		},
 	}
-	cmd.Flags().IntVar(&r.tail, "tail", -1, "begin with the last `N` lines")
-	cmd.Flags().Lookup("tail").DefValue = "0" // which help does not show
-	cmd.Flags().BoolVar(&r.follow, "follow", false, "also show new output, until the VM ends")
+	r.register(cmd.Flags(), "VM")
 	cmd.Flags().StringVar(&r.script, "provision", "", "show the log of the script `NAME` instead")
 	cmd.Flags().BoolVar(&r.kept, "kept", false, "show the logs that were kept when the VM failed or was removed")
 	return cmd
+}
+
+// register adds the flags that logs of every thing have.
+func (r *logsRequest) register(flags *pflag.FlagSet, thing string) {
+	flags.IntVar(&r.tail, "tail", -1, "begin with the last `N` lines")
+	flags.Lookup("tail").DefValue = "0" // which help does not show
+	flags.BoolVar(&r.follow, "follow", false, "also show new output, until the "+thing+" ends")
 }
 
 func (a *app) logs(ctx context.Context, r logsRequest) (err error) {

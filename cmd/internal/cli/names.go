@@ -12,12 +12,17 @@ import (
 
 // vmsOf finds the VMs that names mean, each once, sorted.
 func vmsOf(p *project, names []string) ([]spec.Address, error) {
+	return ofKind(p, spec.VM, names)
+}
+
+// ofKind finds the resources of a kind that names mean, each once, sorted.
+func ofKind(p *project, kind spec.Kind, names []string) ([]spec.Address, error) {
 	var all []spec.Address
 	for _, name := range names {
-		found, err := p.config.Lookup(name, spec.VM)
+		found, err := p.config.Lookup(name, kind)
 		if err != nil {
 			if others, none := p.config.Lookup(name); none == nil {
-				return nil, rejected("usage", others[0].String()+" is no VM")
+				return nil, rejected("usage", others[0].String()+" is no "+kindWord(kind))
 			}
 			return nil, rejected("unknown_resource", err.Error())
 		}
@@ -27,9 +32,20 @@ func vmsOf(p *project, names []string) ([]spec.Address, error) {
 	return slices.Compact(all), nil
 }
 
+// kindWord returns the word for a resource of a kind.
+func kindWord(kind spec.Kind) string {
+	if kind == spec.VM {
+		return "VM"
+	}
+	return string(kind)
+}
+
 // vmOf finds the one VM that a name means.
-func vmOf(p *project, name string) (spec.Address, error) {
-	all, err := vmsOf(p, []string{name})
+func vmOf(p *project, name string) (spec.Address, error) { return oneOfKind(p, spec.VM, name) }
+
+// oneOfKind finds the one resource of a kind that a name means.
+func oneOfKind(p *project, kind spec.Kind, name string) (spec.Address, error) {
+	all, err := ofKind(p, kind, []string{name})
 	if err != nil {
 		return spec.Address{}, err
 	}

@@ -15,55 +15,63 @@ import (
 	"vmctl/state"
 )
 
-// power describes a command that changes the run state of VMs, or their keys.
+// power describes a command that changes the run state of VMs or containers, or the keys of VMs.
 type power struct {
+	kind          spec.Kind
+	state         string // of a container, after the command; "": the command is about VMs
 	command, verb string
 	running       bool // after the command
 	restart       bool
 	rekey         bool // the run state stays as it is
+	unpause       bool // only what is paused runs again
 }
 
 func (a *app) startCommand() *cobra.Command {
-	return a.powerCommand(power{command: "vm start", verb: "Start", running: true}, &cobra.Command{
+	return a.powerCommand(power{kind: spec.VM, command: "vm start", verb: "Start", running: true}, &cobra.Command{
 		Use: "start NAME...", Short: "Start VMs, and wait until they are ready",
 	})
 }
 
 func (a *app) stopCommand() *cobra.Command {
-	return a.powerCommand(power{command: "vm stop", verb: "Stop"}, &cobra.Command{
+	return a.powerCommand(power{kind: spec.VM, command: "vm stop", verb: "Stop"}, &cobra.Command{
 		Use: "stop NAME...", Short: "Stop VMs: by request, then by force if their stop block allows it",
 	})
 }
 
 func (a *app) restartCommand() *cobra.Command {
-	return a.powerCommand(power{command: "vm restart", verb: "Restart", running: true, restart: true}, &cobra.Command{
+	return a.powerCommand(power{kind: spec.VM, command: "vm restart", verb: "Restart", running: true, restart: true}, &cobra.Command{
 		Use: "restart NAME...", Short: "Stop VMs and start them again",
 	})
 }
 
 func (a *app) rekeyCommand() *cobra.Command {
-	return a.powerCommand(power{command: "vm rekey", verb: "Rekey", running: true, rekey: true}, &cobra.Command{
+	return a.powerCommand(power{kind: spec.VM, command: "vm rekey", verb: "Rekey", running: true, rekey: true}, &cobra.Command{
 		Use: "rekey NAME...", Short: "Give guests new SSH keys: VMs that run are restarted for it",
 	})
 }
 
 func (a *app) powerCommand(w power, cmd *cobra.Command) *cobra.Command {
 	var plan planFlags
-	var apply applyFlags
 	cmd.Long = cmd.Short + ".\n\nNAME is a VM's address or label: vm.dev, dev, 'vm.web[\"a\"]'. A label of a\n" +
 		"for_each names all of its VMs. If the plan changes other VMs,\n" +
 		"too, the command asks."
+	a.powerFlags(w, cmd, &plan)
+	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
+	plan.registerInterrupt(cmd.Flags())
+	return cmd
+}
+
+// powerFlags sets the arguments and flags that the power commands of VMs and containers share.
+func (a *app) powerFlags(w power, cmd *cobra.Command, plan *planFlags) {
+	var apply applyFlags
 	cmd.Annotations = streams()
-	cmd.Args = between(1, -1, "the name of a VM")
+	cmd.Args = between(1, -1, "the name of a "+kindWord(w.kind))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.power(cmd.Context(), w, powerRequest{names: args, plan: plan, apply: apply})
+		return a.power(cmd.Context(), w, powerRequest{names: args, plan: *plan, apply: apply})
 	}
 	apply.register(cmd.Flags())
 	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show every detail")
-	cmd.Flags().StringArrayVar(&plan.allowReplace, "allow-replace", nil, "allow the replacement of `ADDR`")
-	plan.registerInterrupt(cmd.Flags())
 	plan.registerWait(cmd.Flags())
-	return cmd
 }
 
 // powerRequest holds the arguments and flags of a power command.
@@ -81,7 +89,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 	if err != nil {
 		return err
 	}
-	vms, err := vmsOf(p, r.names)
+	vms, err := ofKind(p, w.kind, r.names)
 	if err != nil {
 		return err
 	}
@@ -91,11 +99,15 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o, err := a.options(p, s, r.plan)
 			o.Scope.Targets, o.Running, o.Restart, o.Rekey = vms, map[spec.Address]bool{}, map[spec.Address]bool{}, map[spec.Address]bool{}
+			o.States = map[spec.Address]string{}
 			o.Scope.Alone = !w.running || w.restart || w.rekey // a start brings what it needs
 			for _, addr := range vms {
-				if w.rekey {
+				switch {
+				case w.rekey:
 					o.Rekey[addr] = true
-				} else {
+				case w.state != "":
+					o.States[addr], o.Restart[addr] = w.state, w.restart
+				default:
 					o.Running[addr], o.Restart[addr] = w.running, w.restart
 				}
 			}
@@ -103,8 +115,9 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		},
 		named: func(c planner.Change) bool {
 			lets := c.Action == providers.Release && slices.ContainsFunc(c.Around, func(a spec.Address) bool { return slices.Contains(vms, a) })
-			return lets || slices.Contains(vms, c.Address) && (changesRunState(c) || w.rekey && changesKeys(c))
+			return lets || slices.Contains(vms, c.Address) && (changesRunState(c) || w.rekey && changesKeys(c) || changesOnlyState(c))
 		},
+		check: func(plan *planner.Plan, _ *state.Snapshot) error { return a.checkPause(w, vms, plan) },
 		after: func() {
 			if !w.rekey {
 				a.nextApply(p, w, vms)
@@ -134,7 +147,10 @@ func (a *app) openFor(ctx context.Context, w power) (*project, error) {
 // idle says why there is nothing to do with any of the VMs.
 func (w power) idle(vms []spec.Address, plan *planner.Plan) string {
 	there := "is stopped already"
-	if w.running {
+	switch {
+	case w.state == containerPaused:
+		there = "is paused already"
+	case w.running:
 		there = "is running already"
 	}
 	var reasons []string
@@ -165,6 +181,10 @@ func (w power) idle(vms []spec.Address, plan *planner.Plan) string {
 func (a *app) nextApply(p *project, w power, vms []spec.Address) {
 	for _, addr := range vms {
 		r, ok := p.config.Resource(addr)
+		if ok && !p.config.Recorded(addr) && w.state != "" {
+			a.nextState(w, r)
+			continue
+		}
 		if !ok || p.config.Recorded(addr) || wantsRunning(r) == w.running {
 			continue
 		}

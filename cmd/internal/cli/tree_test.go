@@ -85,6 +85,14 @@ func usages() map[string]usage {
 		"job wait":      {bad: args("", "j-0", "../x"), reads: true},
 		"vm ssh-config": {good: args("dev"), bad: args("", "nothing"), reads: true},
 
+		"container start":   {bad: args("", "nothing", "dev")},
+		"container stop":    {bad: args("", "nothing", "dev")},
+		"container pause":   {bad: args("", "nothing", "dev")},
+		"container unpause": {bad: args("", "nothing", "dev")},
+		"container restart": {bad: args("", "nothing", "dev")},
+		"container exec":    {bad: args("", "dev", "nothing -- true", "dev -- true")},
+		"container logs":    {bad: args("", "nothing", "dev"), reads: true},
+
 		"workspace status":    {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
 		"workspace conflicts": {good: args("", "auth", "auth main"), bad: args("nothing", "dev"), reads: true},
 		"workspace diff":      {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},

@@ -193,6 +193,11 @@ func (a *app) runIn(ctx context.Context, w enteredWorkspace, command []string) e
 		return before{err: err}
 	}
 	code, err := a.execIn(ctx, withEnv{g, a.passed(w)}, command)
+	return exited(code, err)
+}
+
+// exited returns the error of a command that ran inside: its exit status, or that its end was not seen.
+func exited(code int, err error) error {
 	if err != nil {
 		e := newProblem(classFailed, "unknown_end", err.Error(), "see what it did before you run it again: it may still be running")
 		e.err = err

@@ -1,0 +1,134 @@
+//go:build linux
+
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// ran is the end of a vmctl that ran with its outputs apart.
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// runWith runs vmctl with an input.
+func (p *project) runWith(stdin io.Reader, args ...string) ran {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, vmctl, args...)
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		p.t.Fatal(err)
+	}
+	return ran{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// says fails unless a text has each of some others.
+func says(t *testing.T, text string, all ...string) {
+	t.Helper()
+	for _, one := range all {
+		if !strings.Contains(text, one) {
+			t.Errorf("%q is missing in\n%s", one, text)
+		}
+	}
+}
+
+// The commands that act on a container, on a real engine.
+//
+// row E39, of commands
+func TestContainerCommands(t *testing.T) {
+	d := sharedDaemon(t)
+	p := newProject(t, d)
+	p.applies()
+	first := p.container()
+
+	says(t, p.run(0, "container", "pause", "web"), "container.web: paused", "the next apply starts it again")
+	says(t, p.run(0, "container", "pause", "web"), "container.web is paused already")
+	says(t, p.run(255, "container", "exec", "web", "--", "true"), "container.web is not running: it is paused", "vmctl container unpause container.web")
+	p.run(0, "container", "unpause", "web")
+	says(t, p.run(0, "container", "unpause", "web"), "container.web is running already")
+
+	says(t, p.run(0, "container", "stop", "web"), "container.web: stopped", "(graceful)", "the next apply starts it again")
+	if now := p.container(); now.ID != first.ID || now.State.Status != "exited" {
+		t.Fatalf("it was stopped, and is %+v", now)
+	}
+	if got := d.must("GET", "/containers/demo.web/json", ""); !strings.Contains(got, `"ExitCode":0`) {
+		t.Errorf("it was not asked to end: %s", got)
+	}
+	p.run(0, "drift")
+	says(t, p.run(0, "container", "stop", "web"), "container.web is stopped already")
+	says(t, p.run(1, "container", "pause", "web"), "container.web is not running: it is exited", "vmctl container start container.web")
+	says(t, p.run(1, "container", "unpause", "web"), "container.web is not running: it is exited")
+	says(t, p.run(255, "container", "exec", "web", "--", "true"), "container.web is not running: it is exited", "vmctl container start container.web")
+	p.run(0, "container", "start", "container.web")
+	p.run(0, "plan", "--detailed-exitcode")
+
+	begun := started(d)
+	p.run(0, "container", "restart", "web")
+	if now := p.container(); now.ID != first.ID || now.State.Status != "running" || started(d) == begun {
+		t.Errorf("it was restarted, and is %+v", now)
+	}
+	p.run(0, "plan", "--detailed-exitcode")
+
+	// Edits wait for apply.
+	p.edit("32MiB", "48MiB")
+	p.run(0, "container", "restart", "web")
+	if now := p.container(); now.HostConfig.Memory != 32<<20 {
+		t.Errorf("a restart has made an edit: %+v", now)
+	}
+	p.run(2, "plan", "--detailed-exitcode")
+}
+
+// started returns when container.web was started.
+func started(d *daemon) string {
+	d.t.Helper()
+	return read[struct{ State struct{ StartedAt string } }](d, "/containers/demo.web/json").State.StartedAt
+}
+
+// A command in a container has its input, its outputs apart, and its status.
+func TestContainerExec(t *testing.T) {
+	d := sharedDaemon(t)
+	p := newProject(t, d)
+	p.applies()
+	// The end of the input ends cat; what the shell writes after that still arrives.
+	got := p.runWith(strings.NewReader(strings.Repeat("from outside\n", 20000)), "container", "exec", "web", "--",
+		"sh", "-c", `cat; echo "$1" >&2; echo after; exit 7`, "sh", "it's")
+	if got.code != 7 || got.stderr != "it's\n" || got.stdout != strings.Repeat("from outside\n", 20000)+"after\n" {
+		t.Errorf("status %d, %d bytes of output that end with %q, error %q", got.code, len(got.stdout), got.stdout[max(0, len(got.stdout)-40):], got.stderr)
+	}
+	got = p.runWith(nil, "container", "exec", "--json", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3")
+	says(t, got.stdout, `"status": 3`, `"stdout": "out\n"`, `"stderr": "err\n"`)
+	if got = p.runWith(nil, "container", "exec", "web", "--", "no-such-program"); got.code != 127 {
+		t.Errorf("a program that does not exist: %+v", got)
+	}
+}
+
+// What a container writes is shown in two streams, by its last lines, and as it comes.
+func TestContainerLogs(t *testing.T) {
+	d := sharedDaemon(t)
+	p := newProject(t, d)
+	p.edit(`echo begun >>/data/log;`, `echo one; echo two >&2; echo three; while ! test -e /data/end; do sleep 1; done; echo four; exit 0;`)
+	p.run(0, "apply", "--auto-approve")
+	follow := make(chan ran)
+	go func() { follow <- p.runWith(nil, "container", "logs", "--follow", "web") }()
+	p.run(0, "container", "exec", "web", "--", "touch", "/data/end")
+	if got := <-follow; got.code != 0 || got.stdout != "one\nthree\nfour\n" || got.stderr != "two\n" {
+		t.Errorf("followed: %+v", got)
+	}
+	if got := p.runWith(nil, "container", "logs", "--tail=1", "web"); got.stdout != "four\n" || got.stderr != "" {
+		t.Errorf("the last line: %+v", got)
+	}
+	says(t, p.runWith(nil, "container", "logs", "--json", "web").stdout, `"address": "container.web"`, "four")
+}

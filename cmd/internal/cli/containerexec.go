@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+func (a *app) containerExecCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "exec NAME -- COMMAND [ARG...]",
+		Short: "Run a command in a container that runs",
+		Long: "Run a command in a container, as its user and in its working directory. The command gets\n" +
+			"its arguments unchanged: no shell reads them. If standard input and standard output are a\n" +
+			"terminal, it gets one. The exit code is the command's, or 255 if it was not run. A\n" +
+			"container that does not run is not started. With --json, the exit status and the output\n" +
+			"are one document.",
+		Args: between(2, -1, "the name of a container and a command"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			command := args[1:]
+			if command[0] == "--" { // flags end at the name: pflag leaves the dashes
+				command = command[1:]
+			}
+			if len(command) == 0 {
+				return rejected("usage", cmd.CommandPath()+" needs a command after --", cmd.CommandPath()+" --help tells more")
+			}
+			return a.containerExec(cmd.Context(), args[0], command)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	return cmd
+}
+
+// containerExec runs a command in a container, and marks the VM around its engine as busy meanwhile.
+func (a *app) containerExec(ctx context.Context, name string, command []string) (err error) {
+	p, err := a.openRecorded(ctx)
+	if err != nil {
+		return before{err: err}
+	}
+	addr, err := oneOfKind(p, spec.Container, name)
+	if err != nil {
+		return before{err: err}
+	}
+	if vm, is := vmAround(p, addr); is {
+		words := visit{command: "vmctl container exec " + addr.String() + " in", program: command[0]}.words(vm)
+		leave, err := a.enter(ctx, p, vm, words)
+		if err != nil {
+			return before{err: err}
+		}
+		defer func() { err = errors.Join(err, leave()) }()
+	}
+	s, err := a.observeProject(ctx, p)
+	if err != nil {
+		return before{err: err}
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }() // the way into the container ends with it
+	v, err := a.containerAt(s, addr, "run "+command[0]+" in "+addr.String())
+	if err == nil && ctyread.Text(v.object.Attrs, "state") != containerRunning {
+		err = a.notRunning(v)
+	}
+	if err != nil {
+		return before{err: err}
+	}
+	g, err := a.guest(ctx, v)
+	if err != nil {
+		return before{err: err}
+	}
+	code, err := a.execIn(ctx, g, command)
+	var refused *providers.Problem
+	if errors.As(err, &refused) {
+		return before{err: err}
+	}
+	return exited(code, err)
+}
+
+// vmAround returns the VM that the engine of a container is in.
+func vmAround(p *project, addr spec.Address) (spec.Address, bool) {
+	for r, ok := p.config.Resource(addr); ok && r.Inside != (spec.Address{}); r, ok = p.config.Resource(r.Inside) {
+		if r.Inside.Kind == spec.VM {
+			return r.Inside, true
+		}
+	}
+	return spec.Address{}, false
+}
+
+// containerAt returns a container that exists. attempt describes the attempt that needs it.
+func (a *app) containerAt(s observation, addr spec.Address, attempt string) (observedAddress, error) {
+	v := s.at(addr)
+	switch status := v.status(); {
+	case v.unknown != nil:
+		e := newProblem(classRefused, "unknown", attempt+": it could not be read", status.Next...)
+		e.Seen = []string{status.Reason}
+		return v, e
+	case v.object == nil:
+		return v, newProblem(classFailed, "missing", attempt+": it does not exist: "+status.Reason, a.commandLine("apply", planFlags{}))
+	}
+	return v, nil
+}
+
+// notRunning returns the error for a container that does not run.
+func (a *app) notRunning(v observedAddress) error {
+	next := "container start"
+	if v.object.State == containerPaused {
+		next = "container unpause"
+	}
+	return newProblem(classFailed, "not_running", v.address.String()+" is not running: it is "+v.object.State,
+		a.commandLine(next, planFlags{}, v.address.String()))
+}

@@ -1,0 +1,111 @@
+package planner_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/providers/machine"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// containerTypes returns the types of engines, and of containers in them.
+func containerTypes() providers.Types {
+	live := providers.Attribute{Judge: machine.Live("at once")}
+	return providers.Types{
+		Systems: map[string]providers.Type{"libvirt": testType()},
+		Inside: map[spec.Kind]providers.Type{
+			spec.Engine:    {Name: "engine", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.Engine: {"host": {}, "id": {Computed: true}}}},
+			spec.Image:     {Name: "docker", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.Image: {"ref": {}, "id": {Computed: true}}}},
+			spec.Container: {Name: "docker", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.Container: {"image": {}, "memory": live, "state": live, "id": {Computed: true}}}},
+		},
+	}
+}
+
+// A command asks for another state of a container, and carries out no edit of its block, ignore_changes or not.
+//
+// row E39, of what commands ask for
+func TestContainerStates(t *testing.T) {
+	web := addr(t, "container.web")
+	states := func(state string) planner.Options {
+		return planner.Options{States: map[spec.Address]string{web: state}}
+	}
+	restart := states("running")
+	restart.Restart = map[spec.Address]bool{web: true}
+	const ignores = "  lifecycle {\n    ignore_changes = [state]\n  }\n"
+	for _, test := range []struct {
+		name, block string
+		found       string // the state that the engine shows; "": the container does not exist
+		options     planner.Options
+		want        string
+	}{
+		{"stop", "", "running", states("created"), "update container.web: state: at once\n  state running -> created, live\n0 redefine container.web\n"},
+		{"stop with an edit that waits", "  memory = \"8MiB\"\n", "running", states("created"), "update container.web: state: at once\n  state running -> created, live\n0 redefine container.web\n"},
+		{"stop of one whose state is ignored", ignores, "running", states("created"), "update container.web: state: at once\n  state running -> created, live\n0 redefine container.web\n"},
+		{"stop of one that is stopped", "", "created", states("created"), "update container.web: the recorded state is updated\nfound drift container.web: state is created, and vmctl applied running\n0 redefine container.web\n"},
+		{"stop of one in an unknown state", "", "unknown", states("created"), "update container.web: state: at once\n  state running -> created, live\n0 redefine container.web\n"},
+		{"stop of none", "", "", states("created"), ""},
+		{"restart", "", "running", restart, "restart container.web: a restart was asked for\n"},
+		{"restart of a paused one", "", "paused", restart, "restart container.web: a restart was asked for\n  state paused -> running, live\nfound drift container.web: state is paused, and vmctl applied running\n0 record container.web\n"},
+		{"restart of a stopped one", "", "created", restart, "update container.web: state: at once\n  state created -> running, live\nfound drift container.web: state is created, and vmctl applied running\n0 redefine container.web\n"},
+		{"restart of none", "", "", restart, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := containerPlan(t, test.block, test.found, test.options); got != test.want {
+				t.Errorf("plan (-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
+}
+
+// containerPlan returns the plan for a container that was applied without the additions to its block.
+func containerPlan(t *testing.T, block, found string, o planner.Options) string {
+	t.Helper()
+	const engine = "engine \"here\" {\n  host = \"unix:///s\"\n}\nimage \"box\" {\n  engine = engine.here\n  ref    = \"box:1\"\n}\n"
+	source := func(block string) string {
+		return engine + "container \"web\" {\n  engine = engine.here\n  image  = image.box\n" + block + "}\n"
+	}
+	docker := &system{}
+	inside := map[spec.Kind]*system{spec.Engine: {}, spec.Image: docker, spec.Container: docker}
+	s := &state.Snapshot{Format: state.Format, ID: project.ID, Project: project.Name, Serial: 7, Records: map[spec.Address]state.Record{}}
+	for _, r := range load(t, source("")).Resources {
+		id, name := planner.ObjectID(project, r.Address, 0), planner.ObjectName(project, r.Address)
+		s.Records[r.Address] = state.Record{
+			Kind: r.Address.Kind, Provider: r.Provider, Settings: cty.EmptyObjectVal, ID: string(id), Name: name, Generation: 1,
+			Values: r.Want, Policy: r.Policy, Uses: r.Uses, Inside: r.Inside,
+		}
+		attrs := map[string]cty.Value{"id": cty.StringVal(string(id))}
+		switch {
+		case r.Address.Kind == spec.Container && found == "":
+			delete(s.Records, r.Address)
+			continue
+		case r.Address.Kind == spec.Container && found != "unknown":
+			attrs["state"] = cty.StringVal(found)
+		}
+		in := inside[r.Address.Kind]
+		in.inventory.Objects = append(in.inventory.Objects, providers.Object{
+			Kind: r.Address.Kind, ID: id, Name: name, Attrs: cty.ObjectVal(attrs), Fingerprint: "as applied", State: found,
+			Owner: &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
+		})
+	}
+	open := func(_ context.Context, o planner.Opening) (providers.Provider, error) {
+		if o.Type.Name == "docker" {
+			return inside[spec.Container], nil
+		}
+		return inside[spec.Engine], nil
+	}
+	o.Types, o.Project, o.Scope = containerTypes(), project, planner.Scope{Targets: []spec.Address{addr(t, "container.web")}, Alone: true}
+	p, w, err := planner.Make(t.Context(), open, load(t, source(block)), s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return text(p)
+}
