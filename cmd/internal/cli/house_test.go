@@ -29,6 +29,7 @@ type house struct {
 	tty      bool
 	terminal cli.Terminal
 	random   random
+	engines  bool   // there are engines and what is inside of them, beside the types of the memory
 	builtIn  bool   // the systems are vmctl's own, and not the memory
 	platform string // of the build
 }
@@ -125,6 +126,9 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 		stdin = strings.NewReader("")
 	}
 	types := h.memory.types()
+	if h.engines {
+		types.Inside = engineTypes()
+	}
 	if h.builtIn {
 		types = providers.Types{}
 	}
