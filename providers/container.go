@@ -21,6 +21,13 @@ type Terminal interface {
 	FollowSize(ctx context.Context, resized func(columns, rows int) error)
 }
 
+// Cleaner is a provider that removes objects which no address names, if the user names them.
+type Cleaner interface {
+	// CleanUp removes an object, as it was observed, without force. One that has changed since or that is in use stays,
+	// and the error says so. Removing what is gone succeeds.
+	CleanUp(ctx context.Context, o Object) (How, error)
+}
+
 // LogStreamer is a provider whose system keeps what its objects write to their outputs.
 type LogStreamer interface {
 	// StreamLog writes what an object has written, and with Follow also what it goes on to write, until it ends. The

@@ -132,3 +132,47 @@ func TestContainerLogs(t *testing.T) {
 	}
 	says(t, p.runWith(nil, "container", "logs", "--json", "web").stdout, `"address": "container.web"`, "four")
 }
+
+// One object that no block declares is removed when it is named, and it alone: never a declared one, nor one in use.
+//
+// row E57, of cleanup
+func TestCleanup(t *testing.T) {
+	d := sharedDaemon(t)
+	p := newProject(t, d)
+	p.applies()
+	d.must("POST", "/volumes/create", `{"Name":"used"}`)
+	d.must("POST", "/volumes/create", `{"Name":"old"}`)
+	d.must("POST", "/networks/create", `{"Name":"back","Driver":"bridge"}`)
+	d.must("POST", "/images/demo/box:1/tag?repo=demo/other&tag=2", "")
+	d.must("POST", "/containers/create?name=theirs", `{"Image":"demo/box:1","Cmd":["sleep","1000"],"HostConfig":{"Binds":["used:/used"]}}`)
+	d.must("POST", "/containers/create?name=runs", `{"Image":"demo/box:1","Cmd":["sleep","1000"]}`)
+	d.must("POST", "/containers/runs/start", "")
+
+	for object, why := range map[string]string{
+		"container/demo.web": "it is container.web", "volume/demo.data": "it is volume.data", "image/demo/box:1": "it is image.box",
+		"container/runs": "it is running", "volume/used": "container theirs uses it",
+	} {
+		says(t, p.run(6, "cleanup", "--auto-approve", "engine.here/"+object), "engine.here/"+object+" stays: "+why)
+	}
+	says(t, p.run(1, "cleanup", "--auto-approve", "engine.here/container/nothing"), "does not exist", "demo.web, runs, theirs")
+	says(t, p.run(3, "cleanup", "here/container/theirs"), "vmctl cleanup --auto-approve here/container/theirs")
+	if got := strings.Join(p.names(), " "); got != "/demo.web /runs /theirs" {
+		t.Fatalf("there are %s", got)
+	}
+
+	for _, object := range []string{"container/theirs", "volume/used", "volume/old", "network/back", "image/demo/other:2"} {
+		says(t, p.run(0, "cleanup", "--auto-approve", "engine.here/"+object), "Removed ")
+		p.run(1, "cleanup", "--auto-approve", "engine.here/"+object)
+	}
+	if got := strings.Join(p.names(), " "); got != "/demo.web /runs" {
+		t.Errorf("there are %s", got)
+	}
+	p.run(0, "plan", "--detailed-exitcode")
+
+	// An engine of which nothing is declared.
+	alone := projectOf(t, d, main[:strings.Index(main, "image \"box\"")])
+	d.must("POST", "/volumes/create", `{"Name":"old"}`)
+	alone.run(0, "apply", "--auto-approve")
+	says(t, alone.run(6, "cleanup", "--auto-approve", "engine.here/volume/demo.data"), "container demo.web uses it")
+	alone.run(0, "cleanup", "--auto-approve", "engine.here/volume/old")
+}

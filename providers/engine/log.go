@@ -61,6 +61,8 @@ func copyOutput(r io.Reader, terminal bool, stdout, stderr io.Writer) error {
 		case stdcopy.Stdin, stdcopy.Stdout:
 		case stdcopy.Stderr:
 			to = stderr
+		case stdcopy.Systemerr:
+			fallthrough
 		default:
 			text, _ := io.ReadAll(io.LimitReader(r, int64(min(binary.BigEndian.Uint32(head[4:]), answerPart)))) //nolint:errcheck // it only tells more
 			return fmt.Errorf("the engine sent no output but %.200q", text)

@@ -237,30 +237,39 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
-	if err := j.p.c.ready(ctx); err != nil {
-		return nil, err
+	how, err := j.p.removeObject(ctx, *j.seen)
+	if err != nil {
+		return nil, j.failed(err)
+	}
+	return guard.Did(how), nil
+}
+
+// removeObject removes an object without force. Removing one that is gone succeeds.
+func (p *Objects) removeObject(ctx context.Context, s seen) (providers.How, error) {
+	if err := p.c.ready(ctx); err != nil {
+		return "", err
 	}
 	var err error
-	switch j.kind { //nolint:exhaustive // an engine has no other kinds
+	switch s.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
-		_, err = j.p.c.ImageRemove(ctx, j.seen.id, client.ImageRemoveOptions{PruneChildren: true})
+		_, err = p.c.ImageRemove(ctx, s.id, client.ImageRemoveOptions{PruneChildren: true})
 	case spec.Volume:
-		if !validName.MatchString(j.seen.name) {
-			return nil, fmt.Errorf("%s %s: its name is %q", j.Op, j.Address, j.seen.name)
+		if !validName.MatchString(s.name) {
+			return "", fmt.Errorf("its name is %q", s.name)
 		}
-		_, err = j.p.c.VolumeRemove(ctx, j.seen.name, client.VolumeRemoveOptions{})
+		_, err = p.c.VolumeRemove(ctx, s.name, client.VolumeRemoveOptions{})
 	case spec.Network:
-		_, err = j.p.c.NetworkRemove(ctx, j.seen.id, client.NetworkRemoveOptions{})
+		_, err = p.c.NetworkRemove(ctx, s.id, client.NetworkRemoveOptions{})
 	case spec.Container:
-		_, err = j.p.c.ContainerRemove(ctx, j.seen.id, client.ContainerRemoveOptions{})
+		_, err = p.c.ContainerRemove(ctx, s.id, client.ContainerRemoveOptions{})
 	default:
-		panic("unknown kind " + string(j.kind))
+		panic("unknown kind " + string(s.kind))
 	}
 	switch {
 	case errdefs.IsNotFound(err):
-		return guard.Did(providers.AlreadyGone), nil
+		return providers.AlreadyGone, nil
 	case err != nil:
-		return nil, j.failed(err)
+		return "", err
 	}
-	return guard.Did(providers.Done), nil
+	return providers.Done, nil
 }

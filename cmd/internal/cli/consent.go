@@ -18,21 +18,37 @@ func (a *app) consent(ctx context.Context, m mission, r round, plan *planner.Pla
 	if m.named != nil && allNamed(m, plan) {
 		return nil
 	}
-	if !a.env.Terminal.In || a.global.json {
-		return rejected("no_terminal", m.command+": ask for consent: standard input is no terminal",
-			a.commandLine(m.command, m.plan, append([]string{"--auto-approve"}, m.names...)...)+" does not ask")
-	}
-	a.stdout.drain(ctx, 0) // the question comes after what it is about
 	steps := fmt.Sprintf("these %d steps", len(plan.Steps))
 	if len(plan.Steps) == 1 {
 		steps = "this step"
 	}
-	a.prompt("\nApply " + steps + "? Type \"yes\": ")
-	answer, err := a.readLine(ctx)
 	nothing := m.command + ": nothing was done: "
 	if r.later {
 		nothing = m.command + ": the rest was not done: "
 	}
+	return a.ask(ctx, question{
+		text: "Apply " + steps + "?", command: m.command, nothing: nothing,
+		approve: a.commandLine(m.command, m.plan, append([]string{"--auto-approve"}, m.names...)...),
+	})
+}
+
+// question is a question that only "yes" answers.
+type question struct {
+	text    string
+	command string // that asks
+	nothing string // says that nothing was done, before the reason
+	approve string // the command that does not ask
+}
+
+// ask asks a question. Any answer but yes, and none, is an error.
+func (a *app) ask(ctx context.Context, q question) error {
+	if !a.env.Terminal.In || a.global.json {
+		return rejected("no_terminal", q.command+": ask for consent: standard input is no terminal", q.approve+" does not ask")
+	}
+	a.stdout.drain(ctx, 0) // the question comes after what it is about
+	a.prompt("\n" + q.text + " Type \"yes\": ")
+	answer, err := a.readLine(ctx)
+	nothing := q.nothing
 	switch {
 	case err == nil && answer == "yes":
 		return nil

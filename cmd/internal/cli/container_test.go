@@ -32,13 +32,16 @@ func engineTypes() map[spec.Kind]providers.Type {
 
 // docker is an engine with one image and at most one container, on a socket.
 type docker struct {
-	t      *testing.T
-	socket string
-	mu     sync.Mutex
-	pulled bool
-	labels map[string]string // of the container
-	state  string            // of the container; "": there is none
-	acted  []string          // what it was asked to do with its container, in order
+	t        *testing.T
+	socket   string
+	mu       sync.Mutex
+	pulled   bool
+	labels   map[string]string // of the container
+	state    string            // of the container; "": there is none
+	others   []any             // containers of others, as a list shows them
+	shownToo map[string]any    // another container, as an inspection shows it
+	broken   bool              // its list of containers cannot be read
+	acted    []string          // what it was asked to do with its container, in order
 }
 
 const (
@@ -74,6 +77,9 @@ func (d *docker) serve(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	its, isIts := strings.CutPrefix(path, "/containers/"+dockerID+"/")
 	switch {
+	case r.Method == http.MethodDelete:
+		d.acted, d.others = append(d.acted, "remove "+path), nil
+		w.WriteHeader(http.StatusNoContent)
 	case isIts && r.Method == http.MethodPost && its != "exec":
 		d.act(w, its, r.URL.Query().Get("signal"))
 	case path == "/exec/"+execID+"/start":
@@ -99,19 +105,23 @@ func (d *docker) shown(path, its string) any {
 	case path == "/info":
 		return map[string]any{"ID": "E", "ServerVersion": "1", "DockerRootDir": "/d"}
 	case path == "/volumes":
-		return map[string]any{"Volumes": []any{}}
+		return map[string]any{"Volumes": []any{map[string]any{"Name": "used", "Driver": "local"}}}
 	case path == "/images/create":
 		d.pulled = true
 		return map[string]any{"status": "done"}
 	case path == "/images/json" && d.pulled:
 		return []any{map[string]any{"Id": "sha256:one", "RepoTags": []string{"demo/box:1"}}}
+	case path == "/containers/json" && d.broken:
+		return "null"
 	case path == "/containers/json" && d.state != "":
-		return []any{map[string]any{"Id": dockerID, "Names": []string{"/demo.web"}, "State": d.state, "Labels": d.labels, "ImageID": "sha256:one"}}
+		return append(d.others, map[string]any{"Id": dockerID, "Names": []string{"/demo.web"}, "State": d.state, "Labels": d.labels, "ImageID": "sha256:one"})
 	case its == "json":
 		return map[string]any{
 			"Id": dockerID, "Name": "/demo.web", "Image": "sha256:one", "State": map[string]any{"Status": d.state}, "Config": uses,
 			"HostConfig": map[string]any{"RestartPolicy": map[string]any{"Name": "no"}}, "NetworkSettings": map[string]any{},
 		}
+	case path == "/containers/"+strings.Repeat("2", 64)+"/json":
+		return d.shownToo
 	case its == "exec":
 		return map[string]any{"Id": execID}
 	case path == "/exec/"+execID+"/json":

@@ -53,7 +53,7 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
 		a.driftCommand(), a.importCommand(), a.schemaCommand(), a.explainCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.vmCommand(), a.containerCommand(), a.diskCommand(), a.jobCommand(), a.workspaceCommand(), a.simVMCommand(), a.terraformCallCommand(),
+		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.vmCommand(), a.cleanupCommand(), a.containerCommand(), a.diskCommand(), a.jobCommand(), a.workspaceCommand(), a.simVMCommand(), a.terraformCallCommand(),
 		a.jobWorkerCommand(), a.mountTransportCommand(),
 	)
 	root.Flags().BoolVar(&a.showsVersion, "version", false, "show the version of vmctl")

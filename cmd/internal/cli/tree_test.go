@@ -85,6 +85,7 @@ func usages() map[string]usage {
 		"job wait":      {bad: args("", "j-0", "../x"), reads: true},
 		"vm ssh-config": {good: args("dev"), bad: args("", "nothing"), reads: true},
 
+		"cleanup":           {bad: args("", "nothing", "engine.none/container/x", "engine.none/pod/x")},
 		"container start":   {bad: args("", "nothing", "dev")},
 		"container stop":    {bad: args("", "nothing", "dev")},
 		"container pause":   {bad: args("", "nothing", "dev")},
