@@ -25,10 +25,10 @@ func TestUsage(t *testing.T) {
 	}{
 		{"plam", []string{`unknown command "plam" for "vmctl"`, "did you mean vmctl plan?"}},
 		{"vm sart", []string{`unknown command "sart" for "vmctl vm"`, "did you mean vmctl vm start?"}},
-		{"start dev", []string{"did you mean vmctl vm start?"}},
-		{"stop", []string{"did you mean vmctl vm stop?"}},
+		{"start dev", []string{"did you mean vmctl container start, or vmctl vm start?"}},
+		{"stop", []string{"did you mean vmctl container stop, or vmctl vm stop?"}},
 		{"ls", []string{"did you mean vmctl status?"}},
-		{"logs", []string{"did you mean vmctl job logs, or vmctl vm logs?"}},
+		{"logs", []string{"did you mean vmctl container logs, or vmctl job logs, or vmctl vm logs?"}},
 		{"plan --traget=vm.dev", []string{"unknown flag: --traget", "did you mean --target?"}},
 		{"plan --nonsense", []string{"unknown flag: --nonsense"}},
 		{"plan -json", []string{"unknown flag -json", "did you mean --json?"}},
