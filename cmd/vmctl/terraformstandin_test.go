@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -256,6 +257,9 @@ func standInApplies(state, path string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Actions)) {
 		fmt.Printf("{\"type\":\"apply_start\",\"hook\":{\"resource\":{\"addr\":\"terraform_data.%s\"},\"action\":%q}}\n", name, p.Actions[name])
+		if err := standInWaits(); err != nil {
+			return err
+		}
 		if err := s.change(name, p.Actions[name]); err != nil {
 			return errors.Join(err, s.write(state))
 		}
@@ -275,6 +279,15 @@ func standInApplies(state, path string) error {
 		}
 	}
 	return s.write(state)
+}
+
+// standInWaits does what the provisioners of a module do: it runs $STANDIN/hold, if there is one.
+func standInWaits() error {
+	hold := filepath.Join(os.Getenv("STANDIN"), "hold")
+	if _, err := os.Stat(hold); err != nil {
+		return nil
+	}
+	return exec.Command(hold, "during").Run()
 }
 
 func (s *standInFile) change(name, action string) error {

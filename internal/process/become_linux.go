@@ -6,8 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outliveParent clears the signal that this process gets when the thread that started it ends.
-func outliveParent() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }
+// tieToParent sets whether this thread, and the program that it becomes, end when the thread ends that started this process.
+func tieToParent(bound bool) error {
+	signal := uintptr(0)
+	if bound {
+		signal = uintptr(unix.SIGKILL)
+	}
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, signal, 0, 0, 0)
+}
 
 // giveStdin makes text the standard input. It is in memory alone, and can be opened as /dev/stdin: a pipe
 // without a writer could not.
@@ -23,5 +29,8 @@ func giveStdin(text []byte) error {
 	if _, err := file.Seek(0, 0); err != nil {
 		return err
 	}
-	return unix.Dup3(fd, 0, 0)
+	return replace(0, file)
 }
+
+// replace makes file the one that fd names. The next program keeps it.
+func replace(fd int, file *os.File) error { return unix.Dup3(int(file.Fd()), fd, 0) } //nolint:gosec // a file descriptor fits

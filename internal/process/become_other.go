@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outliveParent does nothing: no signal is tied to the end of the parent.
-func outliveParent() error { return nil }
+// tieToParent does nothing: no signal is tied to the end of the parent.
+func tieToParent(bool) error { return nil }
 
 // giveStdin makes text the standard input, in a file that no folder names.
 func giveStdin(text []byte) error {
@@ -26,5 +26,8 @@ func giveStdin(text []byte) error {
 	if _, err := file.Seek(0, 0); err != nil {
 		return err
 	}
-	return unix.Dup2(int(file.Fd()), 0) //nolint:gosec // a file descriptor fits
+	return replace(0, file)
 }
+
+// replace makes file the one that fd names. The next program keeps it.
+func replace(fd int, file *os.File) error { return unix.Dup2(int(file.Fd()), fd) } //nolint:gosec // a file descriptor fits

@@ -4,24 +4,36 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"os/signal"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
-// Become turns this process into another program, with the same process ID. The program outlives its parent
-// and a closed terminal: it gets no signal at the end of the parent, and ignores SIGHUP. It creates files that
-// only the user may read. Become returns only after an error.
+// Become turns this process into another program, with the same process ID. The program outlives a closed terminal,
+// since it ignores SIGHUP, and its parent, unless it is Bound. It creates files that only the user may read. Become
+// returns only after an error.
 func Become(p Program) error {
 	signal.Reset(unix.SIGINT, unix.SIGTERM) // from here on they end this process, as they end the program
 	signal.Ignore(unix.SIGHUP)
-	if err := outliveParent(); err != nil {
+	runtime.LockOSThread() // each thread has a parent-death signal of its own, and the program gets that of the last one
+	defer runtime.UnlockOSThread()
+	if err := tieToParent(p.Bound); err != nil {
 		return fmt.Errorf("run %s: %w", p.Path, err)
 	}
 	unix.Umask(0o077)
 	if p.Stdin != nil {
 		if err := giveStdin(p.Stdin); err != nil {
 			return fmt.Errorf("run %s: give it its input: %w", p.Path, err)
+		}
+	}
+	for fd, file := range map[int]*os.File{1: p.Output, 2: p.Errors} {
+		if file == nil {
+			continue
+		}
+		if err := replace(fd, file); err != nil {
+			return fmt.Errorf("run %s: give it its output: %w", p.Path, err)
 		}
 	}
 	if err := unix.Exec(p.Path, p.Args, p.Env); err != nil {

@@ -25,6 +25,8 @@ type order struct {
 	Workspace string `json:"workspace,omitempty"` // "": the default one
 	Variables string `json:"variables,omitempty"` // a named pipe with the values of variables, which become the standard input
 	Init      string `json:"init,omitempty"`      // a further argument of init
+	// Lasting lets Terraform outlive vmctl. nil: it ends with vmctl, and writes nothing that is missed.
+	Lasting *lasting `json:"lasting,omitempty"`
 }
 
 // Call turns this process, which terraform-exec started with the arguments of Terraform, into Terraform. It returns
@@ -41,13 +43,20 @@ func Call(ctx context.Context, text string, args, environ []string) error {
 	if o.Workspace != "" {
 		env = append(env, "TF_WORKSPACE="+o.Workspace)
 	}
-	program := process.Program{Path: o.Program, Args: append([]string{o.Program}, args...), Env: env}
+	program := process.Program{Path: o.Program, Args: append([]string{o.Program}, args...), Env: env, Bound: true}
 	if o.Variables != "" && slices.Contains(args, "-var-file="+stdinPath) { // terraform-exec asks for the version before
 		variables, err := os.ReadFile(o.Variables)
 		if err != nil {
 			return errors.New("run Terraform: the values of its variables could not be read")
 		}
 		program.Stdin = variables
+	}
+	// terraform-exec asks for the version before some commands.
+	if o.Lasting != nil && (len(args) == 0 || args[0] != "version") {
+		program.Bound = false
+		if err := o.Lasting.begin(ctx, &program); err != nil {
+			return fmt.Errorf("run Terraform: %w", err)
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err

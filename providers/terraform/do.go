@@ -24,12 +24,15 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 }
 
 // Begin implements guard.Driver.
-func (p *Provider) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
+func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
 	module, err := p.readModule()
 	if err != nil {
 		return nil, nil, err
 	}
 	j := &job{Work: w, p: p, log: log, module: module}
+	if err := j.checkRunning(ctx); err != nil {
+		return nil, nil, err
+	}
 	return j, j.end, nil
 }
 
@@ -132,7 +135,7 @@ func (j *job) open(ctx context.Context, name string, values cty.Value) (err erro
 	if j.session, err = j.p.session(ctx, j.module, name); err != nil {
 		return err
 	}
-	j.session.log = j.log
+	j.session.log, j.session.record = j.log, j.p.recordPath(name)
 	j.session.variables = variablesText(values)
 	return nil
 }
@@ -143,7 +146,7 @@ func (p *Provider) session(ctx context.Context, m spec.TerraformModule, name str
 	if m.Backend == "local" {
 		workspace, settings = name, []string{"workspace_dir=" + p.statesDir()}
 	}
-	s, err := p.openSession(p.dataPath(name), workspace)
+	s, err := p.openSession(ctx, p.dataPath(name), workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +288,10 @@ func (j *job) removeWorkspace(ctx context.Context) (said []string, err error) {
 		return nil, err
 	}
 	name := j.seen.name
-	err = errors.Join(os.RemoveAll(filepath.Join(j.p.statesDir(), name)), os.RemoveAll(j.p.dataPath(name)))
+	// The state goes last: a later run finds what is left by it.
+	if err = os.RemoveAll(j.p.dataPath(name)); err == nil {
+		err = os.RemoveAll(filepath.Join(j.p.statesDir(), name))
+	}
 	if err == nil {
 		said, err = j.p.stay()
 	}

@@ -28,7 +28,14 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	}
 	for _, w := range all {
 		known := knownOf(q, w)
-		s, err := p.read(w)
+		var s *seen
+		left, err := p.leftRunning(ctx, w.name)
+		if err == nil && left == nil {
+			s, err = p.read(w)
+		}
+		if left != nil {
+			err = errors.New(left.said(ctx, p.recordPath(w.name)))
+		}
 		if err != nil {
 			name := w.name
 			if known != nil {
@@ -110,7 +117,7 @@ func oldestOf(tool string) string {
 
 // version asks the program for its name and its version.
 func (p *Provider) version(ctx context.Context) (tool string, v *version.Version, err error) {
-	s, err := p.openSession("", "")
+	s, err := p.openSession(ctx, "", "")
 	if err != nil {
 		return "", nil, err
 	}

@@ -108,7 +108,7 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, variables c
 	if now != nil && add.none() {
 		s, err = p.session(ctx, module, name)
 		state = p.state(module, name)
-	} else if s, err = p.openSession(p.dataPath(newWorkspace), ""); err == nil {
+	} else if s, err = p.openSession(ctx, p.dataPath(newWorkspace), ""); err == nil {
 		state = filepath.Join(s.dir, "new.tfstate")
 		err = p.prepare(ctx, s, module, p.dataPath(newWorkspace), nil)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/terraform-exec/tfexec"
 
+	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
 	"vmctl/providers"
 )
@@ -23,12 +24,14 @@ type session struct {
 	env       map[string]string
 	order     order
 	dir       string // 0700
+	lock      *lockfile.Lock
+	record    string // the file with the record of a Terraform that writes the state of a VM; "": none does
 	variables []byte // in HCL; nil: none are given
 	log       providers.Log
 }
 
 // openSession prepares commands for a workspace. The caller closes the session.
-func (p *Provider) openSession(dataDir, workspace string) (*session, error) {
+func (p *Provider) openSession(ctx context.Context, dataDir, workspace string) (*session, error) {
 	program, err := p.findProgram()
 	if err != nil {
 		return nil, err
@@ -36,11 +39,11 @@ func (p *Provider) openSession(dataDir, workspace string) (*session, error) {
 	if p.host.Program == "" {
 		return nil, errors.New("vmctl does not know its own program, which runs Terraform")
 	}
-	dir, err := os.MkdirTemp(p.host.Temp, "vmctl-tf-")
+	dir, lock, err := p.newFolder(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{order: order{Program: program, Workspace: workspace, Init: "-lockfile=readonly"}, dir: dir, env: p.environment()}
+	s := &session{order: order{Program: program, Workspace: workspace, Init: "-lockfile=readonly"}, dir: dir, lock: lock, env: p.environment()}
 	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, dir, "1"
 	if s.tf, err = tfexec.NewTerraform(p.module, p.host.Program); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -48,7 +51,16 @@ func (p *Provider) openSession(dataDir, workspace string) (*session, error) {
 	return s, nil
 }
 
-func (s *session) close() error { return os.RemoveAll(s.dir) }
+func (s *session) close() error {
+	err := errors.Join(s.lock.Release(), os.RemoveAll(s.dir))
+	if s.record == "" {
+		return err
+	}
+	if gone := os.Remove(s.record); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
+}
 
 // findProgram returns the path of Terraform.
 func (p *Provider) findProgram() (string, error) {
@@ -127,7 +139,7 @@ func (s *session) importResource(ctx context.Context, state, address, id string)
 	if s.variables != nil {
 		options = append(options, tfexec.VarFile(stdinPath))
 	}
-	return s.run(true, func(tf *tfexec.Terraform) error { return tf.Import(ctx, address, id, options...) })
+	return s.runLasting(ctx, true, io.Discard, func(tf *tfexec.Terraform, _ io.Writer) error { return tf.Import(ctx, address, id, options...) })
 }
 
 // forget takes a resource out of the state, which stays as it is.
@@ -136,7 +148,7 @@ func (s *session) forget(ctx context.Context, state, address string) error {
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
-	return s.run(false, func(tf *tfexec.Terraform) error { return tf.StateRm(ctx, address, options...) })
+	return s.runLasting(ctx, false, io.Discard, func(tf *tfexec.Terraform, _ io.Writer) error { return tf.StateRm(ctx, address, options...) })
 }
 
 // planFile is the name of the plan in the folder of a session.
@@ -179,7 +191,7 @@ func (s *session) apply(ctx context.Context, state string) error {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
 	out := messages{log: s.log}
-	err := s.run(false, func(tf *tfexec.Terraform) error { return tf.ApplyJSON(ctx, &out, options...) })
+	err := s.runLasting(ctx, false, &out, func(tf *tfexec.Terraform, out io.Writer) error { return tf.ApplyJSON(ctx, out, options...) })
 	s.tf.SetStdout(io.Discard)
 	if err != nil {
 		return out.failure(err)

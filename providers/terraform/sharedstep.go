@@ -18,6 +18,9 @@ func (j *job) joinShared(ctx context.Context, name string) (err error) {
 	if j.turn, err = j.p.takeTurn(ctx, j.log); err != nil || j.turn == nil {
 		return err
 	}
+	if err := j.p.awaitLeft(ctx, j.log); err != nil {
+		return err
+	}
 	path := j.p.statePath(name)
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -41,7 +41,11 @@ func Type(h Host) providers.Type {
 		System: func(name string, _ cty.Value) cty.Value {
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
-		Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) { return open(h, s), nil },
+		Open: func(ctx context.Context, s providers.Settings) (providers.Provider, error) {
+			p := open(h, s)
+			p.sweep(ctx)
+			return p, nil
+		},
 	}
 }
 
@@ -72,5 +76,5 @@ func open(h Host, s providers.Settings) *Provider {
 	return p
 }
 
-// Close does nothing: no Terraform runs beyond a step.
+// Close does nothing: Terraform runs beyond a step only if vmctl is killed.
 func (p *Provider) Close() error { return nil }

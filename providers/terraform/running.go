@@ -1,0 +1,180 @@
+package terraform
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vmctl/internal/atomicfile"
+	"vmctl/internal/lockfile"
+	"vmctl/internal/process"
+	"vmctl/internal/shellword"
+	"vmctl/providers"
+)
+
+// recordName is the name of the file that names the Terraform at work, in the folder of its session and beside the state.
+const recordName = "running"
+
+// running is the record of a Terraform that writes a state: it outlives a vmctl that is killed.
+type running struct {
+	Process process.Identity `json:"process"`
+	Command string           `json:"command"` // of Terraform, as in "apply"
+	Folder  string           `json:"folder"`  // of the session
+}
+
+// recordPath returns the file with the record of the Terraform that writes the state of a workspace.
+func (p *Provider) recordPath(name string) string {
+	return filepath.Join(p.statesDir(), name, recordName)
+}
+
+// lasting tells Call to let a Terraform outlive vmctl.
+type lasting struct {
+	Output  string   `json:"output"` // a file in place of a pipe, which ends a Terraform that nobody reads
+	Errors  string   `json:"errors"`
+	Records []string `json:"records"` // the files that get its record
+}
+
+// begin records this process, which becomes the program, and gives it its files.
+func (l *lasting) begin(ctx context.Context, program *process.Program) error {
+	id, err := process.Host{}.Capture(ctx, os.Getpid())
+	if err != nil {
+		return err
+	}
+	if id.Exe, err = filepath.EvalSymlinks(program.Path); err != nil {
+		return err
+	}
+	id.Argv0 = program.Path
+	r := running{Process: id, Folder: filepath.Dir(l.Output)}
+	if len(program.Args) > 1 {
+		r.Command = program.Args[1]
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	for _, path := range l.Records {
+		if err := atomicfile.Write(path, text, 0o600); err != nil {
+			return err
+		}
+	}
+	if program.Output, err = os.OpenFile(l.Output, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+		return err
+	}
+	program.Errors, err = os.OpenFile(l.Errors, os.O_WRONLY|os.O_APPEND, 0)
+	return err
+}
+
+// readRunning reads a record. nil: there is none.
+func readRunning(path string) (*running, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r running
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return &r, nil
+}
+
+// ended reports whether the Terraform is gone, on positive proof. r may be nil.
+func (r *running) ended() bool {
+	if r == nil {
+		return true
+	}
+	verdict, _ := process.Host{}.Verify(r.Process)
+	return verdict == process.Gone || verdict == process.Reused
+}
+
+// leftRunning returns the Terraform that a killed vmctl left at work on a workspace. nil: there is none.
+func (p *Provider) leftRunning(ctx context.Context, name string) (*running, error) {
+	r, err := readRunning(p.recordPath(name))
+	if err != nil || r.ended() {
+		return nil, err
+	}
+	if _, held, err := lockfile.Holder(ctx, filepath.Join(r.Folder, lockName)); err == nil && held {
+		return nil, nil // its vmctl lives, and waits for it
+	}
+	return r, nil
+}
+
+// String describes the Terraform in words.
+func (r *running) String() string {
+	return fmt.Sprintf("the Terraform of a killed vmctl (%s, pid %d) still writes its state", r.Command, r.Process.PID)
+}
+
+// said describes the Terraform with the advice of until.
+func (r *running) said(ctx context.Context, record string) string {
+	text := r.String()
+	for _, next := range r.until(ctx, record) {
+		if next.Text != "" {
+			text += "; " + next.Text
+		}
+	}
+	return text
+}
+
+// until returns advice for the time until it has ended.
+func (r *running) until(ctx context.Context, record string) []providers.Advice {
+	if verdict, reason := (process.Host{}).Verify(r.Process); verdict == process.Unknown && !r.becameAnother(ctx) {
+		return providers.Say("nothing shows whether it has ended ("+reason+"); if it has: "+shellword.Join([]string{"rm", record}))
+	}
+	return append(providers.Say(fmt.Sprintf("wait until pid %d has ended", r.Process.PID)), providers.Vmctl("plan")...)
+}
+
+// becameAnother reports whether the process runs another program now: the user's Terraform is a script.
+func (r *running) becameAnother(ctx context.Context) bool {
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	now, err := process.Host{}.Capture(short, r.Process.PID)
+	now.Exe, now.Argv0, now.PGID = r.Process.Exe, r.Process.Argv0, r.Process.PGID
+	return err == nil && now == r.Process
+}
+
+// checkRunning refuses to start a second Terraform for a workspace.
+func (j *job) checkRunning(ctx context.Context) error {
+	w, err := j.p.find(j.Object)
+	if err != nil || w == nil {
+		return err
+	}
+	r, err := j.p.leftRunning(ctx, w.name)
+	if err != nil || r == nil {
+		return err
+	}
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform_busy", Next: r.until(ctx, j.p.recordPath(w.name)),
+		Err: fmt.Errorf("%s %s: %s", j.Op, j.Address, r),
+	}
+}
+
+// awaitLeft waits until no Terraform of a killed vmctl is at work on any workspace: it may make what all share.
+func (p *Provider) awaitLeft(ctx context.Context, log providers.Log) error {
+	all, err := p.list()
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		r, err := p.leftRunning(ctx, w.name)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			continue
+		}
+		if log != nil {
+			log(providers.Progress{Text: fmt.Sprintf("waiting for %s: %s", w.name, r)})
+		}
+		if err := (process.Host{}).Wait(ctx, r.Process); err != nil {
+			return err
+		}
+	}
+	return nil
+}
