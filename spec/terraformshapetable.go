@@ -16,6 +16,10 @@ var terraformShape = Block{
 			Doc: "The program, terraform or tofu: a name in PATH, or a path.",
 		},
 		{
+			Name: "lock_timeout", Type: cty.Number, Unit: Duration, Known: true,
+			Doc: "How long to wait for Terraform's lock of a state that another process holds. Without it, not at all.",
+		},
+		{
 			Name: "shared", Type: cty.Map(cty.String), Form: Members, Known: true,
 			Public: "addresses and IDs of resources are no secrets",
 			Doc:    "The resources of the module that belong to all its VMs, and that no destroy of a VM removes: a list of addresses, or a map from addresses to IDs.",

@@ -112,9 +112,9 @@ func (j *job) Verb() (guard.Verb, error) {
 		if j.Phase == providers.PhaseMake {
 			need = guard.Making
 		}
-		return guard.Verb{Need: need, Act: j.apply, Check: j.checkOutputs}, nil
+		return guard.Verb{Need: need, Act: j.naming(j.apply), Check: j.checkOutputs}, nil
 	case opDestroy:
-		return guard.Verb{Need: guard.Removing, Act: j.destroy}, nil
+		return guard.Verb{Need: guard.Removing, Act: j.naming(j.destroy)}, nil
 	case opWaitSSH:
 		return guard.Verb{Act: j.waitSSH}, nil
 	case opRelease:
@@ -162,10 +162,7 @@ func (p *Provider) state(m spec.TerraformModule, name string) string {
 }
 
 func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
-	name := workspaceName(j.p.settings.Project.Lineage(), j.Address, j.Object)
-	if j.seen != nil {
-		name = j.seen.name
-	}
+	name := j.workspaceName()
 	if err := j.open(ctx, name, ctyread.Attr(j.Want, "variables")); err != nil {
 		return nil, err
 	}

@@ -153,6 +153,10 @@ func (p *Provider) findings(s *seen, o providers.Object) []providers.Finding {
 			Evidence: []string{"the workspace " + s.name + " has no resources of its own"},
 		})
 	}
+	for _, f := range p.lockFinding(s.name) {
+		f.Address, f.Object = at, o.Name
+		all = append(all, f)
+	}
 	if flawed := s.state.flawed(); len(flawed) > 0 {
 		all = append(all, providers.Finding{
 			Kind: providers.FindBroken, Address: at, Object: o.Name, Action: "Terraform replaces what is tainted",

@@ -125,7 +125,7 @@ func (r *running) said(ctx context.Context, record string) string {
 // until returns advice for the time until it has ended.
 func (r *running) until(ctx context.Context, record string) []providers.Advice {
 	if verdict, reason := (process.Host{}).Verify(r.Process); verdict == process.Unknown && !r.becameAnother(ctx) {
-		return providers.Say("nothing shows whether it has ended ("+reason+"); if it has: "+shellword.Join([]string{"rm", record}))
+		return providers.Say("nothing shows whether it has ended (" + reason + "); if it has: " + shellword.Join([]string{"rm", record}))
 	}
 	return append(providers.Say(fmt.Sprintf("wait until pid %d has ended", r.Process.PID)), providers.Vmctl("plan")...)
 }

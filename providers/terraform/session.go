@@ -22,6 +22,7 @@ import (
 type session struct {
 	tf        *tfexec.Terraform
 	env       map[string]string
+	lockWait  string // how long Terraform waits for a lock, such as "30s"
 	order     order
 	dir       string // 0700
 	lock      *lockfile.Lock
@@ -43,7 +44,7 @@ func (p *Provider) openSession(ctx context.Context, dataDir, workspace string) (
 	if err != nil {
 		return nil, err
 	}
-	s := &session{order: order{Program: program, Workspace: workspace, Init: "-lockfile=readonly"}, dir: dir, lock: lock, env: p.environment()}
+	s := &session{order: order{Program: program, Workspace: workspace, Init: "-lockfile=readonly"}, dir: dir, lock: lock, lockWait: p.lockWait(), env: p.environment()}
 	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, dir, "1"
 	if s.tf, err = tfexec.NewTerraform(p.module, p.host.Program); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -132,7 +133,7 @@ func (s *session) init(ctx context.Context, settings []string) error {
 
 // importResource lets the state have an object that exists.
 func (s *session) importResource(ctx context.Context, state, address, id string) error {
-	var options []tfexec.ImportOption
+	options := []tfexec.ImportOption{tfexec.LockTimeout(s.lockWait)}
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
@@ -144,7 +145,7 @@ func (s *session) importResource(ctx context.Context, state, address, id string)
 
 // forget takes a resource out of the state, which stays as it is.
 func (s *session) forget(ctx context.Context, state, address string) error {
-	var options []tfexec.StateRmCmdOption
+	options := []tfexec.StateRmCmdOption{tfexec.LockTimeout(s.lockWait)}
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
@@ -157,7 +158,7 @@ const planFile = "plan"
 // plan plans, and reads the plan.
 func (s *session) plan(ctx context.Context, state string, further ...tfexec.PlanOption) (*preview, error) {
 	file := filepath.Join(s.dir, planFile)
-	options := append([]tfexec.PlanOption{tfexec.Out(file)}, further...)
+	options := append([]tfexec.PlanOption{tfexec.Out(file), tfexec.LockTimeout(s.lockWait)}, further...)
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
@@ -186,7 +187,7 @@ func (s *session) plan(ctx context.Context, state string, further ...tfexec.Plan
 
 // apply carries out the plan that was made last.
 func (s *session) apply(ctx context.Context, state string) error {
-	options := []tfexec.ApplyOption{tfexec.DirOrPlan(filepath.Join(s.dir, planFile))}
+	options := []tfexec.ApplyOption{tfexec.LockTimeout(s.lockWait), tfexec.DirOrPlan(filepath.Join(s.dir, planFile))}
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}

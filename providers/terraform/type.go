@@ -10,6 +10,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -56,6 +57,8 @@ type Provider struct {
 	module   string // its folder, absolute
 	binary   string // as the spec names it
 	shared   shared
+	// lockTimeout limits the wait for Terraform's lock of a state, in whole seconds. 0: no wait.
+	lockTimeout time.Duration
 
 	preparing sync.Mutex // held during an init
 }
@@ -67,6 +70,7 @@ var (
 
 func open(h Host, s providers.Settings) *Provider {
 	p := &Provider{host: h, settings: s, module: ctyread.Text(s.Attrs, "dir"), binary: ctyread.Text(s.Attrs, "binary"), shared: sharedOf(s.Attrs)}
+	p.lockTimeout = ctyread.Seconds(s.Attrs, "lock_timeout", 0)
 	if !filepath.IsAbs(p.module) {
 		p.module = filepath.Join(s.Files, p.module)
 	}

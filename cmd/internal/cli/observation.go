@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/condition"
@@ -161,6 +162,13 @@ func (v observedAddress) status() view.ResourceStatus {
 		s.Conditions = append(s.Conditions, view.ConditionJSON(v.runningCondition(s)))
 	}
 	s.Reason = joined(s.Reason, v.begun)
+	if v.object != nil && v.runs() {
+		for _, f := range v.object.Findings {
+			if f.Kind == providers.FindHeldLock {
+				s.Reason, s.Next = joined(s.Reason, strings.Join(f.Evidence, "; ")), v.own.Advice(f.Next)
+			}
+		}
+	}
 	return s
 }
 
