@@ -1,7 +1,9 @@
 package terraform
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vmctl/internal/shellword"
@@ -31,21 +33,48 @@ func (p *Provider) commandLine(env ...setting) func(args ...string) string {
 	}
 }
 
-// untaint returns the advice to keep what is tainted in a workspace. nil: the module cannot be read.
-func (p *Provider) untaint(workspace string, addresses []string) []providers.Advice {
+// onState returns a function that writes commands on the state of a workspace, for a user to type. false: the module
+// cannot be read.
+func (p *Provider) onState(workspace string) (command func(words []string, address string) string, ok bool) {
 	m, err := p.readModule()
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	env, args := []setting{{"TF_DATA_DIR", p.dataPath(workspace)}}, []string{"untaint"}
+	env, option := []setting{{"TF_DATA_DIR", p.dataPath(workspace)}}, []string(nil)
 	if state := p.state(m, workspace); state != "" {
-		args = append(args, "-state="+state)
+		option = []string{"-state=" + state}
 	} else {
 		env = append(env, setting{"TF_WORKSPACE", workspace})
 	}
+	return func(words []string, address string) string {
+		return p.commandLine(env...)(slices.Concat(words, option, []string{address})...)
+	}, true
+}
+
+// untaint returns the advice about what is tainted in a workspace. nil: the module cannot be read.
+func (p *Provider) untaint(workspace string, addresses []string) []providers.Advice {
+	command, ok := p.onState(workspace)
+	if !ok {
+		return nil
+	}
 	var all []string
 	for _, address := range addresses {
-		all = append(all, "if it is whole after all: "+p.commandLine(env...)(append(args[:len(args):len(args)], address)...))
+		all = append(all, "if it is whole after all: "+command([]string{"untaint"}, address),
+			"if it is gone, or to be left alone: "+command([]string{"state", "rm"}, address))
+	}
+	return providers.Say(all...)
+}
+
+// forgetOld returns the advice about deposed copies in a workspace. nil: the module cannot be read.
+func (p *Provider) forgetOld(workspace string, copies []located) []providers.Advice {
+	command, ok := p.onState(workspace)
+	if !ok {
+		return nil
+	}
+	var all []string
+	for _, c := range copies {
+		all = append(all, fmt.Sprintf("if Terraform is to leave it alone, forget %s with its copy: %s", c.address, command([]string{"state", "rm"}, c.address)),
+			"then take over the new one: "+command([]string{"import"}, c.address)+" ID")
 	}
 	return providers.Say(all...)
 }

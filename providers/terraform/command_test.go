@@ -12,18 +12,21 @@ import (
 	"vmctl/providers/terraform"
 )
 
-// What is tainted is found with the command that keeps it, for each sort of backend.
-func TestTaintedTellsTheCommand(t *testing.T) {
+// What is tainted or deposed is found with the commands that keep it and forget it, for each sort of backend.
+func TestFlawsTellTheCommands(t *testing.T) {
 	const name = "vmctl--k7m2qd9x4r--web--0123456789abcdef0123456789abcdef"
-	for _, test := range []struct{ backend, want string }{
-		{"", "untaint -state=DIR/states/" + name + "/terraform.tfstate terraform_data.vm"},
-		{"terraform {\n  backend \"local\" {}\n}\n", "TF_WORKSPACE=" + name + " terraform -chdir=MODULE untaint terraform_data.vm"},
+	for _, test := range []struct{ backend, instance, want string }{
+		{"", `"status": "tainted"`, "untaint -state=DIR/states/" + name + "/terraform.tfstate terraform_data.vm"},
+		{"terraform {\n  backend \"local\" {}\n}\n", `"status": "tainted"`, "TF_WORKSPACE=" + name + " terraform -chdir=MODULE untaint terraform_data.vm"},
+		{"", `"status": "tainted"`, "state rm -state=DIR/states/" + name + "/terraform.tfstate terraform_data.vm"},
+		{"", `"deposed": "0a1b2c3d"`, "state rm -state=DIR/states/" + name + "/terraform.tfstate terraform_data.vm"},
+		{"", `"deposed": "0a1b2c3d"`, "import -state=DIR/states/" + name + "/terraform.tfstate terraform_data.vm ID"},
 	} {
 		dir, module := t.TempDir(), t.TempDir()
 		files := map[string]string{
 			filepath.Join(module, "main.tf"): "resource \"terraform_data\" \"vm\" {}\n" + test.backend,
 			filepath.Join(dir, "states", name, "terraform.tfstate"): `{"version": 4, "serial": 1, "resources": [{"mode": "managed", "type": "terraform_data", "name": "vm",
-				"instances": [{"status": "tainted", "attributes": {}}]}]}`,
+				"instances": [{` + test.instance + `, "attributes": {}}]}]}`,
 		}
 		for path, text := range files {
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -164,6 +164,13 @@ func (p *Provider) findings(s *seen, o providers.Object) []providers.Finding {
 			Next:     p.untaint(s.name, flawed),
 		})
 	}
+	if copies := s.state.copies(); len(copies) > 0 {
+		f := providers.Finding{Kind: providers.FindBroken, Address: at, Object: o.Name, Action: "Terraform destroys the old copy", Next: p.forgetOld(s.name, copies)}
+		for _, c := range copies {
+			f.Evidence = append(f.Evidence, "in the workspace "+s.name+" an old copy of "+c.address+" is left: it was replaced, and could not be destroyed")
+		}
+		all = append(all, f)
+	}
 	return all
 }
 

@@ -213,6 +213,9 @@ func previewOf(plan *tfjson.Plan, reasons map[string]string) *preview {
 			c.action, c.applies = "create", providers.Live
 		case a.Delete():
 			c.action, c.applies = "destroy", providers.Replace
+			if r.DeposedKey != "" {
+				c.action = "destroy the old copy of"
+			}
 		case a.Update():
 			c.action, c.applies = "update", providers.Live
 		default:

@@ -89,6 +89,20 @@ func (s *stateFile) flawed() []string {
 	return all
 }
 
+// copies lists the instances of which a deposed copy is left.
+func (s *stateFile) copies() []located {
+	var all []located
+	for _, r := range s.Resources {
+		for _, i := range r.Instances {
+			if at := r.located(i); i.flaw() == deposed && !slices.Contains(all, at) {
+				all = append(all, at)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b located) int { return strings.Compare(a.address, b.address) })
+	return all
+}
+
 // The flaws of an instance: Terraform destroys it with its next apply.
 const (
 	tainted = "tainted" // its creation failed
