@@ -70,7 +70,7 @@ func Status(err error) int {
 const Limit = 30 * time.Minute
 
 // Output returns what git prints, without a line end at its end. A lock that another git holds for less than
-// a quarter of a second is waited for.
+// a quarter of a second is waited for, as is a worktree that it is about to make.
 func (g Git) Output(ctx context.Context, args ...string) (string, error) {
 	out, err := g.Filter(ctx, nil, args...)
 	return strings.TrimSuffix(string(out), "\n"), err
@@ -142,7 +142,9 @@ func retries() []time.Duration {
 	return []time.Duration{50 * time.Millisecond, 75 * time.Millisecond, 100 * time.Millisecond}
 }
 
-// isLock reports whether git failed because another git holds a lock of the repository.
+// isLock reports whether git failed because another git is at work: it holds a lock of the repository, or is about to make a
+// worktree, whose file commondir is still empty.
 func isLock(stderr string) bool {
-	return strings.Contains(stderr, ".lock': File exists") || strings.Contains(stderr, "Another git process seems to be running")
+	return strings.Contains(stderr, ".lock': File exists") || strings.Contains(stderr, "Another git process seems to be running") ||
+		strings.Contains(stderr, "failed to read ") && strings.Contains(stderr, "/commondir")
 }

@@ -152,6 +152,36 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// A worktree that another git is about to make is waited for.
+func TestAWorktreeAtItsBeginning(t *testing.T) {
+	git, h := repository(t)
+	must(t, git, "worktree", "add", "-q", "-b", "x", filepath.Join(t.TempDir(), "x"))
+	file := filepath.Join(git.Dir, ".git", "worktrees", "x", "commondir")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u := &completing{Runner: h, file: file, failures: 2}
+	if _, err := (gitx.Git{Runner: u, Dir: git.Dir}).Output(t.Context(), "worktree", "list"); err != nil || u.runs != 3 {
+		t.Errorf("%v after %d runs", err, u.runs)
+	}
+}
+
+// completing is a runner under which the file commondir of a worktree is complete after some failures.
+type completing struct {
+	gitx.Runner
+	file           string
+	failures, runs int
+}
+
+func (c *completing) Run(ctx context.Context, cmd gitx.Command) (gitx.Output, error) {
+	if c.runs++; c.runs > c.failures {
+		if err := os.WriteFile(c.file, []byte("../..\n"), 0o600); err != nil {
+			return gitx.Output{}, err
+		}
+	}
+	return c.Runner.Run(ctx, cmd)
+}
+
 // Another failure is told at once.
 func TestOtherFailuresAreToldAtOnce(t *testing.T) {
 	git, h := repository(t)

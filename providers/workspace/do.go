@@ -182,7 +182,11 @@ func (t *task) make(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done, "at "+commit), nil
 }
 
+// addWorktree makes the worktree of a workspace. One after the other: git fails where it meets a worktree that another git is
+// about to make.
 func (p *Provider) addWorktree(ctx context.Context, r record) error {
+	p.trees.Lock()
+	defer p.trees.Unlock()
 	there, err := p.hasWorktree(ctx, r)
 	if err != nil {
 		return err
@@ -215,6 +219,8 @@ func (p *Provider) hasWorktree(ctx context.Context, r record) (bool, error) {
 
 // removeWorktree removes a worktree. Unless it is to be discarded, git itself refuses where there are changes.
 func (p *Provider) removeWorktree(ctx context.Context, r record, discard bool) error {
+	p.trees.Lock()
+	defer p.trees.Unlock()
 	there, err := p.hasWorktree(ctx, r)
 	if err != nil || !there {
 		return err

@@ -189,7 +189,9 @@ func (p *Provider) forward(ctx context.Context, w *seen, before, after, trusted 
 
 // checkedOut returns the folder in which a branch of a repository is checked out; "": nowhere.
 func (p *Provider) checkedOut(ctx context.Context, repository, branch string) (string, error) {
+	p.trees.Lock()
 	out, err := p.git(repository).Output(ctx, "worktree", "list", "--porcelain")
+	p.trees.Unlock()
 	if err != nil {
 		return "", err
 	}

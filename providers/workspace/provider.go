@@ -22,6 +22,7 @@ type Provider struct {
 	host     Host
 	settings providers.Settings
 
+	trees sync.Mutex // held while worktrees of this host are listed, made or removed
 	mu    sync.Mutex
 	known map[providers.ID]memory // what this host has written down about workspaces
 }
