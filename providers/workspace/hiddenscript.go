@@ -16,12 +16,13 @@ hidden() {
     rebase-merge:rebase rebase-apply:'rebase or am' BISECT_LOG:bisect; do
     [ ! -e "$g/${o%%:*}" ] || echo "O ${o#*:}"
   done
-  odd=$(git "$@" ls-files -s -v | sed -n '/^[a-zS] /p; /^. 160000 /p')
+  odd=$(git "$@" ls-files -s -v) || return 1
+  odd=$(printf '%s\n' "$odd" | sed -n '/^[a-zS] /p; /^. 160000 /p') || return 1
   [ -n "$odd" ] || return 0
   (
     cd "$path" || exit 1
     copy=$here/$d/look.$$
-    trap 'rm -f "$copy" "$copy.names"' EXIT
+    trap 'rm -f "$copy" "$copy.all" "$copy.names"' EXIT
     marked=
     while IFS='	' read -r how name; do
       case $how in
@@ -35,11 +36,11 @@ hidden() {
 $odd
 END
     [ -n "$marked" ] || exit 0
-    cp "$g/index" "$copy" || exit 1
-    names() { git "$@" ls-files -v -z; }
-    names "$@" | xargs -0 sh -c 'for e do case $e in [a-z]\ *) printf "%s\0" "${e#? }" ;; esac; done' sh >"$copy.names"
+    cp -p "$g/index" "$copy" || exit 1 # by its time, git tells the files that it must read
+    git "$@" ls-files -v -z >"$copy.all" || exit 1
+    xargs -0 sh -c 'for e do case $e in [a-z]\ *) printf "%s\0" "${e#? }" || exit 1 ;; esac; done' sh <"$copy.all" >"$copy.names" || exit 1
     GIT_INDEX_FILE=$copy git "$@" update-index -z --no-assume-unchanged --stdin <"$copy.names" || exit 1
-    names "$@" | xargs -0 sh -c 'for e do case $e in [sS]\ *) e=${e#? }; if [ -e "$e" ] || [ -L "$e" ]; then printf "%s\0" "$e"; fi ;; esac; done' sh >"$copy.names"
+    xargs -0 sh -c 'for e do case $e in [sS]\ *) e=${e#? }; if [ -e "$e" ] || [ -L "$e" ]; then printf "%s\0" "$e" || exit 1; fi ;; esac; done' sh <"$copy.all" >"$copy.names" || exit 1
     GIT_INDEX_FILE=$copy git "$@" update-index -z --no-skip-worktree --stdin <"$copy.names" || exit 1
     text=$(GIT_INDEX_FILE=$copy git "$@" status --porcelain=v2 --untracked-files=no --ignore-submodules=none) || exit 1
     [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/F /'

@@ -24,6 +24,9 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 		"nothing else": {"", ""},
 	} {
 		for place, at := range map[string]spec.Address{"vm": inVM, "host": spec.ThisHost} {
+			if at == spec.ThisHost && name != "a file" && name != "nothing else" {
+				continue // it is the same program
+			}
 			t.Run(name+" "+place, func(t *testing.T) {
 				w := newBench(t, at).workspace()
 				w.create(t)
@@ -47,20 +50,40 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 	}
 }
 
-// The files that come back can be read by those who could read them before.
+// Files of the branch that come back can be read by others, as after a checkout; files that git does not know may be meant for
+// one user alone.
 func TestWhatComesBackCanBeRead(t *testing.T) {
 	w := newBench(t, inVM).workspace()
 	w.create(t)
-	must(t, os.WriteFile(filepath.Join(w.path, "new"), []byte("new\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(w.path, "new"), []byte("new\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(w.path, "a"), []byte("other\n"), 0o600))
 	_, err := w.saver().Save(t.Context(), w.id, workspace.SaveOptions{})
 	must(t, err)
 	w.drop(t, w)
 	w.create(t)
 	_, err = w.saver().Restore(t.Context(), w.id, "")
 	must(t, err)
-	info, err := os.Stat(filepath.Join(w.path, "new"))
-	must(t, err)
-	if info.Mode().Perm() != 0o644 {
-		t.Errorf("its mode is %s", info.Mode())
+	for name, want := range map[string]os.FileMode{"a": 0o755, "new": 0o600} {
+		info, err := os.Stat(filepath.Join(w.path, name))
+		must(t, err)
+		if info.Mode().Perm() != want {
+			t.Errorf("the mode of %s is %s, want %s", name, info.Mode(), want)
+		}
+	}
+}
+
+// Files with marks that hide their changes are not clean unless they could be compared.
+func TestHiddenChangesThatCannotBeRead(t *testing.T) {
+	w := newBench(t, inVM).workspace()
+	w.create(t)
+	w.git(t, w.path, "update-index", "--assume-unchanged", "a")
+	if o := w.see(t)[w.id]; len(o.Dirty) > 0 || len(o.Unreadable) > 0 {
+		t.Fatalf("dirt %v, unreadable %v", o.Dirty, o.Unreadable)
+	}
+	for _, text := range []string{"xargs -0 ", "cp -p ", "git \"$@\" ls-files -v", "git \"$@\" ls-files -s", "git \"$@\" update-index"} {
+		w.rewrite = []string{text, "false "}
+		if o := w.see(t)[w.id]; o.Unreadable["dirty"] == "" {
+			t.Errorf("%q fails, and it is clean", text)
+		}
 	}
 }

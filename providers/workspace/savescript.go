@@ -117,6 +117,9 @@ fi
 while IFS=' ' read -r sha type ref; do moves "$sha" "$ref"; done <"$s/saved-refs"
 if [ -n "$head" ] && [ -n "$headref" ]; then moves "$head" "$headref"; fi
 scratch read-tree -m -u "$wt" "$save:worktree" 2>"$s/said" || fail "$(cat "$s/said")"
+# what git does not know may be meant for one user alone
+scratch diff-tree -r -z --name-only --no-renames --diff-filter=A "$save:index" "$save:worktree" >"$s/private"
+xargs -0 sh -c 'for e do [ -L "$e" ] || chmod go-rwx "./$e"; done' sh <"$s/private"
 while IFS=' ' read -r sha type ref; do real update-ref -m 'vmctl: workspace restore' "$ref" "$sha"; done <"$s/saved-refs"
 if [ -n "$headref" ]; then
   [ -z "$head" ] || real update-ref -m 'vmctl: workspace restore' "$headref" "$head"
