@@ -122,7 +122,7 @@ func TestContainerLogs(t *testing.T) {
 	p.edit(`echo begun >>/data/log;`, `echo one; echo two >&2; echo three; while ! test -e /data/end; do sleep 1; done; echo four; exit 0;`)
 	p.run(0, "apply", "--auto-approve")
 	follow := make(chan ran)
-	go func() { follow <- p.runWith(nil, "container", "logs", "--follow", "web") }()
+	go func() { defer close(follow); follow <- p.runWith(nil, "container", "logs", "--follow", "web") }()
 	p.run(0, "container", "exec", "web", "--", "touch", "/data/end")
 	if got := <-follow; got.code != 0 || got.stdout != "one\nthree\nfour\n" || got.stderr != "two\n" {
 		t.Errorf("followed: %+v", got)
@@ -144,7 +144,7 @@ func TestCleanup(t *testing.T) {
 	d.must("POST", "/volumes/create", `{"Name":"old"}`)
 	d.must("POST", "/networks/create", `{"Name":"back","Driver":"bridge"}`)
 	d.must("POST", "/images/demo/box:1/tag?repo=demo/other&tag=2", "")
-	d.must("POST", "/containers/create?name=theirs", `{"Image":"demo/box:1","Cmd":["sleep","1000"],"HostConfig":{"Binds":["used:/used"]}}`)
+	d.must("POST", "/containers/create?name=theirs", `{"Image":"demo/box:1","Cmd":["sleep","1000"],"HostConfig":{"Binds":["used:/used"],"NetworkMode":"back"}}`)
 	d.must("POST", "/containers/create?name=runs", `{"Image":"demo/box:1","Cmd":["sleep","1000"]}`)
 	d.must("POST", "/containers/runs/start", "")
 
@@ -154,6 +154,7 @@ func TestCleanup(t *testing.T) {
 	} {
 		says(t, p.run(6, "cleanup", "--auto-approve", "engine.here/"+object), "engine.here/"+object+" stays: "+why)
 	}
+	says(t, p.run(6, "cleanup", "--auto-approve", "engine.here/network/back"), "container theirs is on it")
 	says(t, p.run(1, "cleanup", "--auto-approve", "engine.here/container/nothing"), "does not exist", "demo.web, runs, theirs")
 	says(t, p.run(3, "cleanup", "here/container/theirs"), "vmctl cleanup --auto-approve here/container/theirs")
 	if got := strings.Join(p.names(), " "); got != "/demo.web /runs /theirs" {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -44,6 +45,11 @@ func (p *Objects) cleanUp(ctx context.Context, o providers.Object, now seen) (pr
 			Err: fmt.Errorf("remove %s %s: it is not as it was shown any more", things[o.Kind], o.Name),
 		}
 	}
+	if o.Kind == spec.Network {
+		if err := p.unconnected(ctx, now.name); err != nil {
+			return "", err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, quick)
 	defer cancel()
 	how, err := p.removeObject(ctx, now)
@@ -51,4 +57,27 @@ func (p *Objects) cleanUp(ctx context.Context, o providers.Object, now seen) (pr
 		return "", refusal(err, "remove %s %s", things[o.Kind], o.Name)
 	}
 	return how, nil
+}
+
+// unconnected fails if a container is on a network, also one that is down: the engine would remove the network all the same,
+// and the container could never start again.
+func (p *Objects) unconnected(ctx context.Context, network string) error {
+	raws, _, err := p.raw(ctx, spec.Container)
+	if err != nil {
+		return fmt.Errorf("remove network %s: see which containers use it: %w", network, err)
+	}
+	for _, raw := range raws {
+		for _, c := range read(spec.Container, raw) {
+			if c.flaw != nil {
+				return fmt.Errorf("remove network %s: see which containers use it: %w", network, c.flaw)
+			}
+			if slices.Contains(c.networks, network) {
+				return &providers.Problem{
+					Outcome: providers.Unsafe, Code: "retained", Next: providers.Say("remove that container first, if nobody needs it"),
+					Err: fmt.Errorf("remove network %s: container %s is on it", network, c.name),
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -120,7 +120,14 @@ func (x execution) run(ctx context.Context, t providers.Terminal, c providers.Co
 	if t != nil {
 		followed := make(chan struct{})
 		defer func() { cancel(nil); <-followed }()
-		go func() { defer close(followed); t.FollowSize(ctx, x.resizer(ctx)) }()
+		go func() {
+			defer close(followed)
+			resize := x.resizer(ctx)
+			if columns, rows, err := t.Size(); err == nil { // an engine before API 1.42 took no size at the start
+				_ = resize(columns, rows) //nolint:errcheck // the next change of the size is told, too
+			}
+			t.FollowSize(ctx, resize)
+		}()
 	}
 	if c.Stdin != nil {
 		go func() { // it may wait for input when the command has ended

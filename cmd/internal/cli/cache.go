@@ -27,9 +27,9 @@ func (a *app) cacheCommand() *cobra.Command {
 		Use:   "prune [KEY...]",
 		Short: "Remove downloads",
 		Long: "Remove downloads from the cache: all of them, those of some keys as cache list shows\n" +
-			"them, or those that arrived some time ago. A download that a process is at work on\n" +
-			"stays. No disk needs its download any more; the next one that is made from the same\n" +
-			"address downloads it again.",
+			"them, or those that arrived some time ago. One that is being downloaded stays; an\n" +
+			"apply that is about to fill a disk from one fails without it. No disk needs its download\n" +
+			"any more; the next one that is made from the same address downloads it again.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, keys []string) error { return a.cachePrune(cmd.Context(), keys, older) },
 	}
@@ -37,9 +37,8 @@ func (a *app) cacheCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the downloads that vmctl keeps",
-		Long: "List the files that vmctl has downloaded for disks and kernels, the oldest first, and\n" +
-			"the parts of those whose download was cut short. Lima keeps its own: limactl prune\n" +
-			"removes them.",
+		Long: "List the images that vmctl has downloaded for disks, the oldest first, and the parts of\n" +
+			"those whose download was cut short. Lima keeps its own: limactl prune removes them.",
 		Args: between(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.cacheList(cmd.Context()) },
 	}, prune)

@@ -35,7 +35,7 @@ func (a *app) cleanupCommand() *cobra.Command {
 			"shows the object and asks.\n\n" +
 			"An object that is declared, that bears the mark of another project, that runs or that a\n" +
 			"container uses is not removed (exit code 6), and nothing is forced. A removed volume is lost\n" +
-			"with its data.",
+			"with its data. Images bear no mark: one that no container uses may be another project's.",
 		Args: one("an object of an engine: engine.NAME/KIND/OBJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.cleanup(cmd.Context(), args[0], approved, wait)
@@ -58,13 +58,18 @@ func (c castoff) String() string { return c.engine.String() + "/" + string(c.kin
 
 // castoffOf reads the name of an object of an engine. The names of images have slashes.
 func castoffOf(p *project, text string) (castoff, error) {
+	var c castoff
+	engine := text
 	for _, kind := range []spec.Kind{spec.Container, spec.Image, spec.Network, spec.Volume} {
-		engine, name, found := strings.Cut(text, "/"+string(kind)+"/")
-		if !found || name == "" {
-			continue
+		before, name, found := strings.Cut(text, "/"+string(kind)+"/")
+		if found && name != "" && len(before) < len(engine) {
+			engine, c.kind, c.name = before, kind, name
 		}
-		addr, err := oneOfKind(p, spec.Engine, engine)
-		return castoff{addr, kind, name}, err
+	}
+	if c.name != "" {
+		var err error
+		c.engine, err = oneOfKind(p, spec.Engine, engine)
+		return c, err
 	}
 	return castoff{}, rejected("usage", "cleanup: "+quoted(text)+" names no object of an engine", "write it like engine.here/container/old; the kinds are container, image, network and volume")
 }
@@ -171,10 +176,14 @@ func (a *app) mayGo(s observation, c castoff, system *planner.System, o *provide
 	refused := func(code, why string, next ...string) *problem {
 		return newProblem(classRefused, code, "cleanup: "+c.String()+" stays: "+why, next...)
 	}
-	for _, addr := range known(s.project, s.snapshot) {
+	declared := known(s.project, s.snapshot)
+	for _, addr := range declared {
 		if at := s.at(addr); at.object != nil && addr.Kind == o.Kind && at.system == system && at.object.ID == o.ID {
 			return nil, refused("declared", "it is "+addr.String(), "to remove it, delete its block and apply: "+a.commandLine("plan", planFlags{}))
 		}
+	}
+	if planner.MarkingOf(o, s.project.owner) == planner.Ours && slices.Contains(declared, o.Owner.Address) { // by another block of its engine
+		return nil, refused("declared", "it is "+o.Owner.Address.String(), "to remove it, delete its block and apply: "+a.commandLine("plan", planFlags{}))
 	}
 	if o.Owner != nil && planner.MarkingOf(o, s.project.owner) == planner.Foreign {
 		return nil, refused("not_ours", "it is "+o.Owner.Address.String()+" of the project "+quoted(o.Owner.Project), "destroy it there")
@@ -185,7 +194,7 @@ func (a *app) mayGo(s observation, c castoff, system *planner.System, o *provide
 	}
 	for _, step := range steps {
 		if step.Phase == providers.PhaseDown {
-			return nil, refused("retained", "it is "+o.State, "stop it first: docker stop "+o.Name)
+			return nil, refused("retained", "it is "+o.State, "stop it first, with what started it")
 		}
 		if user := userOf(system, o, step.Takes); user != nil {
 			return nil, refused("retained", string(user.Kind)+" "+user.Name+" uses it", "remove that first, if nobody needs it: "+

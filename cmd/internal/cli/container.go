@@ -65,12 +65,22 @@ func changesOnlyState(c planner.Change) bool {
 	return !slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return e.Path != "state" })
 }
 
+// isHalfReplaced reports whether a replacement of a container was cut short: then a change of it removes the old one.
+func isHalfReplaced(c planner.Change) bool {
+	return c.Kind == spec.Container && c.Object != nil &&
+		slices.ContainsFunc(c.Object.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindLeftover })
+}
+
 // checkPause fails if a container that is to be paused does not run, or if one that is to go on is not paused.
 func (a *app) checkPause(w power, all []spec.Address, plan *planner.Plan) error {
 	for i := range plan.Changes {
 		c := &plan.Changes[i]
 		if w.state != containerPaused && !w.unpause || !slices.Contains(all, c.Address) || c.Blocked != nil {
 			continue
+		}
+		if c.Object == nil && c.Action == providers.NoOp && c.Reason == "" {
+			return newProblem(classFailed, "not_running", w.command+": "+c.Address.String()+" does not run: what is around "+c.Inside.String()+" is off",
+				a.commandLine("container start", planFlags{}, c.Address.String()))
 		}
 		if c.Object == nil {
 			return newProblem(classFailed, "missing", w.command+": "+c.Address.String()+" does not exist", a.commandLine("apply", planFlags{}))

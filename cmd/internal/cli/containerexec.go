@@ -48,9 +48,9 @@ func (a *app) containerExec(ctx context.Context, name string, command []string) 
 	}
 	if vm, is := vmAround(p, addr); is {
 		words := visit{command: "vmctl container exec " + addr.String() + " in", program: command[0]}.words(vm)
-		leave, err := a.enter(ctx, p, vm, words)
-		if err != nil {
-			return before{err: err}
+		leave, unentered := a.enter(ctx, p, vm, words)
+		if unentered != nil {
+			return before{err: unentered}
 		}
 		defer func() { err = errors.Join(err, leave()) }()
 	}
@@ -72,7 +72,8 @@ func (a *app) containerExec(ctx context.Context, name string, command []string) 
 	}
 	code, err := a.execIn(ctx, g, command)
 	var refused *providers.Problem
-	if errors.As(err, &refused) {
+	var fate *providers.FateError // it is not known what the command did
+	if err != nil && ctx.Err() != nil || !errors.As(err, &fate) && errors.As(err, &refused) {
 		return before{err: err}
 	}
 	return exited(code, err)

@@ -115,7 +115,7 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		},
 		named: func(c planner.Change) bool {
 			lets := c.Action == providers.Release && slices.ContainsFunc(c.Around, func(a spec.Address) bool { return slices.Contains(vms, a) })
-			return lets || slices.Contains(vms, c.Address) && (changesRunState(c) || w.rekey && changesKeys(c) || changesOnlyState(c))
+			return lets || slices.Contains(vms, c.Address) && !isHalfReplaced(c) && (changesRunState(c) || w.rekey && changesKeys(c) || changesOnlyState(c))
 		},
 		check: func(plan *planner.Plan, _ *state.Snapshot) error { return a.checkPause(w, vms, plan) },
 		after: func() {
