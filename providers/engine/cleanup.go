@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -62,8 +63,8 @@ func (p *Objects) cleanUp(ctx context.Context, o providers.Object, now seen) (pr
 // unconnected fails if a container is on a network, also one that is down: the engine would remove the network all the same,
 // and the container could never start again.
 func (p *Objects) unconnected(ctx context.Context, network string) error {
-	raws, _, err := p.raw(ctx, spec.Container)
-	if err != nil {
+	raws, warned, err := p.raw(ctx, spec.Container)
+	if err = errors.Join(err, warned); err != nil {
 		return fmt.Errorf("remove network %s: see which containers use it: %w", network, err)
 	}
 	for _, raw := range raws {
