@@ -103,6 +103,9 @@ func (p *Provider) leftRunning(ctx context.Context, name string) (*running, erro
 	if _, held, err := lockfile.Holder(ctx, filepath.Join(r.Folder, lockName)); err == nil && held {
 		return nil, nil // its vmctl lives, and waits for it
 	}
+	if r.ended() { // and its vmctl freed the lock after that
+		return nil, nil
+	}
 	return r, nil
 }
 
@@ -150,7 +153,7 @@ func (j *job) checkRunning(ctx context.Context) error {
 		return err
 	}
 	return &providers.Problem{
-		Outcome: providers.Failed, Code: "terraform_busy", Next: r.until(ctx, j.p.recordPath(w.name)),
+		Outcome: providers.Unsafe, Code: "terraform_busy", Next: r.until(ctx, j.p.recordPath(w.name)),
 		Err: fmt.Errorf("%s %s: %s", j.Op, j.Address, r),
 	}
 }

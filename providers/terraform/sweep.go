@@ -58,18 +58,29 @@ func (p *Provider) sweep(ctx context.Context) {
 		return // Observe tells
 	}
 	for _, w := range workspaces {
-		if r, err := readRunning(p.recordPath(w.name)); r != nil && err == nil && r.ended() {
+		r, err := readRunning(p.recordPath(w.name))
+		if err != nil || r == nil || !r.ended() {
+			continue
+		}
+		// Without the run lock, a run may go on at the same time: the record of its Terraform is not a left one.
+		if _, held, err := lockfile.Holder(ctx, filepath.Join(r.Folder, lockName)); err == nil && !held {
 			_ = os.Remove(p.recordPath(w.name)) //nolint:errcheck // the next run tries again
 		}
 	}
 }
 
+// sweepFolder removes the folder of a session. It takes the lock only where no Terraform lives: leftRunning would take its hold
+// for that of a vmctl.
 func sweepFolder(ctx context.Context, dir string) error {
+	record := filepath.Join(dir, recordName)
+	if r, err := readRunning(record); err != nil || !r.ended() {
+		return err
+	}
 	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: filepath.Join(dir, lockName)})
 	if err != nil {
 		return err
 	}
-	r, err := readRunning(filepath.Join(dir, recordName))
+	r, err := readRunning(record)
 	if err == nil && r.ended() {
 		err = os.RemoveAll(dir)
 	}
