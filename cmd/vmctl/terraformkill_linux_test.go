@@ -86,7 +86,8 @@ read -r line <"$STANDIN/go"
 // killed is a site whose Terraform waits at points, until the test lets it go.
 type killed struct {
 	*site
-	reached   *bufio.Reader
+	reached   *os.File
+	arrivals  *bufio.Reader // of reached
 	goOn      *os.File
 	terraform string
 }
@@ -125,11 +126,8 @@ func newKilled(t *testing.T, program string) *killed {
 		})
 		return file
 	}
-	reached := pipe("reached")
-	if err := reached.SetReadDeadline(time.Now().Add(10 * time.Minute)); err != nil { // only if nothing reaches the point
-		t.Fatal(err)
-	}
-	k.reached, k.goOn = bufio.NewReader(reached), pipe("go")
+	k.reached, k.goOn = pipe("reached"), pipe("go")
+	k.arrivals = bufio.NewReader(k.reached)
 	return k
 }
 
@@ -196,7 +194,10 @@ func (k *killed) killAt(point string, args ...string) []process.Identity {
 		k.t.Fatal(err)
 	}
 	defer k.end(cmd)
-	line, err := k.reached.ReadString('\n')
+	if err := k.reached.SetReadDeadline(time.Now().Add(10 * time.Minute)); err != nil { // only if nothing reaches the point
+		k.t.Fatal(err)
+	}
+	line, err := k.arrivals.ReadString('\n')
 	if err != nil {
 		k.t.Fatalf("%s: %q, %v\n%s", point, line, err, out.String())
 	}
@@ -245,19 +246,38 @@ func (k *killed) records() []string {
 //
 // row A56
 func TestTerraformOutlivesVmctl(t *testing.T) {
-	for _, name := range []string{"terraform-stand-in", "terraform"} {
-		program, err := exec.LookPath(name)
-		if err != nil || testing.Short() && name == "terraform" {
-			t.Logf("NOT TESTED with %s: %v", name, err)
-			continue
-		}
+	withTerraforms(t, func(t *testing.T, program string, _ bool) {
 		for _, point := range []string{"before-plan", "after-plan", "before-apply", "during", "after-apply"} {
-			t.Run(name+"/"+point, func(t *testing.T) {
+			t.Run(point, func(t *testing.T) {
 				t.Parallel()
 				testKilled(t, program, point)
 			})
 		}
+	})
+}
+
+// withTerraforms runs a test with the stand-in, and with the real program where it is installed.
+func withTerraforms(t *testing.T, test func(t *testing.T, program string, real bool)) {
+	t.Helper()
+	standIn, err := exec.LookPath("terraform-stand-in")
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Run("stand-in", func(t *testing.T) {
+		t.Parallel()
+		test(t, standIn, false)
+	})
+	t.Run("terraform", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("short: only the stand-in")
+		}
+		program, err := exec.LookPath("terraform")
+		if err != nil {
+			t.Skipf("NOT TESTED with the real terraform: %v", err)
+		}
+		t.Parallel()
+		test(t, program, true)
+	})
 }
 
 func testKilled(t *testing.T, program, point string) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,68 +14,59 @@ import (
 // Terraform's lock of a state is named with its holder by plan, status and errors, is never broken, and is waited for where the
 // block says so.
 func TestTerraformLocked(t *testing.T) {
-	for _, name := range []string{"terraform-stand-in", "terraform"} {
-		program, err := exec.LookPath(name)
-		real := name == "terraform"
-		if err != nil || testing.Short() && real {
-			t.Logf("NOT TESTED with %s: %v", name, err)
-			continue
+	withTerraforms(t, func(t *testing.T, program string, real bool) {
+		k := newKilled(t, program)
+		k.run(0, "apply", "--auto-approve")
+		release := k.lock("--a--")
+		holder := fmt.Sprintf("someone@here, pid %d, since 2026-01-02T03:04:05Z, for Apply, lock ID 0a1b", os.Getpid())
+		for _, args := range [][]string{{"plan"}, {"status"}} {
+			if out := k.run(0, args...); !strings.Contains(out, holder) || !strings.Contains(out, "the lock is free as soon as") {
+				t.Errorf("%v says\n%s\nwant %s", args, out, holder)
+			}
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := newKilled(t, program)
-			k.run(0, "apply", "--auto-approve")
-			release := k.lock("--a--")
-			holder := fmt.Sprintf("someone@here, pid %d, since 2026-01-02T03:04:05Z, for Apply, lock ID 0a1b", os.Getpid())
-			for _, args := range [][]string{{"plan"}, {"status"}} {
-				if out := k.run(0, args...); !strings.Contains(out, holder) || !strings.Contains(out, "force-unlock 0a1b") || !strings.Contains(out, "-chdir="+k.dir+"/infra") {
-					t.Errorf("%v says\n%s\nwant %s", args, out, holder)
-				}
+		edited := strings.Replace(killedSpec, `"one"`, `"replace-two"`, 1)
+		k.write("main.vmctl.hcl", edited)
+		if real {
+			if out := k.run(1, "apply", "--auto-approve"); !strings.Contains(out, "Terraform's lock of its state is held by someone@here, since 2026-01-02 03:04:05") ||
+				!strings.Contains(out, "the lock is free as soon as") {
+				t.Errorf("apply says\n%s", out)
 			}
-			edited := strings.Replace(killedSpec, `"one"`, `"replace-two"`, 1)
-			k.write("main.vmctl.hcl", edited)
-			if real {
-				if out := k.run(1, "apply", "--auto-approve"); !strings.Contains(out, "Terraform's lock of its state is held by someone@here, since 2026-01-02 03:04:05") ||
-					!strings.Contains(out, "force-unlock 0a1b") {
-					t.Errorf("apply says\n%s", out)
-				}
+		}
+		k.write("main.vmctl.hcl", strings.Replace(edited, "  binary", "  lock_timeout = \"10m\"\n  binary", 1))
+		cmd := k.command("apply", "--auto-approve")
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdout, cmd.Stderr = writer, writer
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer k.end(cmd)
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		all, waited := "", false
+		for lines := bufio.NewReader(reader); ; {
+			line, err := lines.ReadString('\n')
+			all += line
+			if !waited && strings.Contains(line, "waiting for at most 10m0s for the state lock of "+holder) {
+				waited = true
+				release()
 			}
-			k.write("main.vmctl.hcl", strings.Replace(edited, "  binary", "  lock_timeout = \"10m\"\n  binary", 1))
-			cmd := k.command("apply", "--auto-approve")
-			reader, writer, err := os.Pipe()
+			if err == io.EOF {
+				break
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd.Stdout, cmd.Stderr = writer, writer
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer k.end(cmd)
-			if err := writer.Close(); err != nil {
-				t.Fatal(err)
-			}
-			all, waited := "", false
-			for lines := bufio.NewReader(reader); ; {
-				line, err := lines.ReadString('\n')
-				all += line
-				if !waited && strings.Contains(line, "waiting for at most 10m0s for the state lock of "+holder) {
-					waited = true
-					release()
-				}
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := cmd.Wait(); err != nil || !waited {
-				t.Errorf("it waited: %t, and ended with %v:\n%s", waited, err, all)
-			}
-			k.run(0, "plan", "--detailed-exitcode")
-			k.run(0, "destroy", "--auto-approve")
-		})
-	}
+		}
+		if err := cmd.Wait(); err != nil || !waited {
+			t.Errorf("it waited: %t, and ended with %v:\n%s", waited, err, all)
+		}
+		k.run(0, "plan", "--detailed-exitcode")
+		k.run(0, "destroy", "--auto-approve")
+	})
 }
 
 // lock takes the lock of a state as Terraform does, and returns the function that frees it.

@@ -73,17 +73,10 @@ func parseLock(text string) *stateLock {
 	return &l
 }
 
-// unlocking returns the advice about a lock, which vmctl never breaks.
-func (p *Provider) unlocking(l *stateLock, name string) []providers.Advice {
-	next := []string{fmt.Sprintf("wait until its holder has ended, or let vmctl wait: lock_timeout = \"10m\" in provider \"terraform\" %q", p.settings.Name)}
-	if m, err := p.readModule(); err == nil {
-		env := []setting{{"TF_DATA_DIR", p.dataPath(name)}}
-		if m.Backend != "" {
-			env = append(env, setting{"TF_WORKSPACE", name})
-		}
-		next = append(next, "only if the holder is gone and its lock stays: "+p.commandLine(env...)("force-unlock", l.ID))
-	}
-	return providers.Say(next...)
+// unlocking returns the advice about a lock, which vmctl never breaks: the kernel frees it.
+func (p *Provider) unlocking() []providers.Advice {
+	return providers.Say("wait for the process that holds it: the lock is free as soon as that has ended",
+		fmt.Sprintf("or let vmctl wait: lock_timeout = \"10m\" in provider \"terraform\" %q", p.settings.Name))
 }
 
 // lockFinding describes the lock of a workspace that a process holds.
@@ -94,7 +87,7 @@ func (p *Provider) lockFinding(name string) []providers.Finding {
 	}
 	return []providers.Finding{{
 		Kind: providers.FindHeldLock, Action: "left alone: its holder has to end first",
-		Evidence: []string{"Terraform's lock of the state of " + name + " is held by " + l.String()}, Next: p.unlocking(l, name),
+		Evidence: []string{"Terraform's lock of the state of " + name + " is held by " + l.String()}, Next: p.unlocking(),
 	}}
 }
 
@@ -127,7 +120,7 @@ func (j *job) naming(act func(context.Context) (*guard.Outcome, error)) func(con
 			return did, err
 		}
 		return did, &providers.Problem{
-			Outcome: providers.Failed, Code: "terraform_locked", Next: j.p.unlocking(l, name),
+			Outcome: providers.Failed, Code: "terraform_locked", Next: j.p.unlocking(),
 			Err: fmt.Errorf("%s %s: Terraform's lock of its state is held by %s", j.Op, j.Address, l),
 		}
 	}
