@@ -17,7 +17,7 @@ var terraformShape = Block{
 		},
 		{
 			Name: "lock_timeout", Type: cty.Number, Unit: Duration, Known: true,
-			Doc: "How long to wait for Terraform's lock of a state that another process holds. Without it, not at all.",
+			Doc: "How long to wait for Terraform's lock of a state that another process holds; the timeouts of a VM limit that, too. Without it, not at all.",
 		},
 		{
 			Name: "shared", Type: cty.Map(cty.String), Form: Members, Known: true,

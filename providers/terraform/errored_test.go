@@ -33,7 +33,7 @@ func TestErroredState(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p, err := terraform.Type(terraform.Host{}).Open(t.Context(), providers.Settings{
+		p, err := terraform.Type(terraform.Host{Temp: t.TempDir()}).Open(t.Context(), providers.Settings{
 			Name: "cloud", Dir: dir, Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"},
 			Attrs: cty.ObjectVal(map[string]cty.Value{"dir": cty.StringVal(module), "binary": cty.StringVal("terraform")}),
 		})
