@@ -24,6 +24,11 @@ func (s Store) HandOff(ctx context.Context, r Record, h Handoff, now time.Time) 
 	if err == nil && h.Environ != nil {
 		err = s.WriteEnviron(r.ID, h.Environ)
 	}
+	if now, unread := s.Read(r.ID); unread == nil && now.Status.IsTerminal() { // it ended before there was anything to remove
+		for _, stays := range s.dropHandoff(r.ID) {
+			err = errors.Join(err, errors.New(stays))
+		}
+	}
 	if err != nil {
 		return s.notLaunched(ctx, r, fmt.Errorf("write the prompt and the environment of job %s: %w", r.ID, err), now)
 	}
@@ -45,7 +50,8 @@ func (s Store) notLaunched(ctx context.Context, r Record, cause error, now time.
 // what stays.
 func (s Store) dropHandoff(id ID) (warnings []string) {
 	for _, name := range []string{promptFile, environFile} {
-		if err := absent(os.Remove(s.Path(id, name))); err != nil {
+		path := s.Path(id, name)
+		if err := errors.Join(absent(os.Remove(path)), atomicfile.Clean(path)); err != nil {
 			warnings = append(warnings, err.Error())
 		}
 	}

@@ -48,6 +48,31 @@ func TestHandoffEndsWithTheJob(t *testing.T) {
 	}
 }
 
+// What a killed writer of the input has left ends with the job, and what is written once it has ended does not stay either.
+func TestHandoffOfAJobThatHasEnded(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	r, err := s.Create(job.Record{ID: "j", Created: noon})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.Path("j", ""), map[string]string{".prompt.12.tmp": "canary", ".environ.34.tmp": "canary"})
+	if _, err = s.Update(t.Context(), "j", func(r *job.Record) error { return job.Ask(r, "ann", noon) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.HandOff(t.Context(), r, job.Handoff{Prompt: []byte("canary"), Environ: []string{"TOKEN=canary"}}, noon); err != nil {
+		t.Error(err)
+	}
+	entries, err := os.ReadDir(s.Path("j", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != "record.json" && e.Name() != "lock" {
+			t.Errorf("%s is there", e.Name())
+		}
+	}
+}
+
 // A launch that fails leaves nothing either.
 func TestHandoffOfAFailedLaunch(t *testing.T) {
 	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}

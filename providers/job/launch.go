@@ -53,12 +53,22 @@ func (s Store) Start(ctx context.Context, id ID, l Launch, now func() time.Time)
 	defer stop()
 	var h handshake
 	if err := json.NewDecoder(said).Decode(&h); err != nil {
-		r, unread := s.Read(id)
+		r, unread := s.readLaunched(id)
 		return r, errors.Join(fmt.Errorf("start job %s: its worker (pid %d) has not said that it runs: %w", id, child.PID(), err), unread)
 	}
-	r, err := s.Read(id)
+	r, err := s.readLaunched(id)
 	if err == nil && h.Error != "" {
 		err = fmt.Errorf("start job %s: %s", id, h.Error)
+	}
+	return r, err
+}
+
+// readLaunched reads the record of a job whose worker was started. One that cannot be read has a revision all the same: the job
+// may run.
+func (s Store) readLaunched(id ID) (Record, error) {
+	r, err := s.Read(id)
+	if err != nil {
+		r = Record{ID: id, Revision: 1}
 	}
 	return r, err
 }

@@ -123,3 +123,19 @@ func TestTheLauncherIsKilledBeforeAWorkerTakesTheJob(t *testing.T) {
 		t.Errorf("a worker that comes late: %v", err)
 	}
 }
+
+// A job whose worker was started may run, also if its record cannot be read then: it does not count as not launched.
+func TestARecordThatCannotBeReadOnceTheWorkerWasStarted(t *testing.T) {
+	for _, says := range []string{"echo {}", ":"} {
+		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+		if _, err := s.Create(job.Record{ID: "j", Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		worker := job.Launch{Program: "/bin/sh", Args: []string{"-c", ": >" + s.Path("j", "record.json") + "; " + says}}
+		r, err := s.Start(t.Context(), "j", worker, time.Now)
+		var unread *job.UnreadableError
+		if !errors.As(err, &unread) || r.ID != "j" || r.Revision == 0 {
+			t.Errorf("after %q: job %q, revision %d, %v", says, r.ID, r.Revision, err)
+		}
+	}
+}
