@@ -101,7 +101,7 @@ func (t *task) start(ctx context.Context) (*guard.Outcome, error) {
 	switch {
 	case errors.As(err, &unknown):
 		return nil, &providers.Problem{
-			Outcome: providers.Failed, Code: "job_unknown", Err: fmt.Errorf("start %s: %w", t.Address, unknown), Next: providers.Say(unknown.Next()),
+			Outcome: providers.Unsafe, Code: "job_unknown", Err: fmt.Errorf("start %s: %w", t.Address, unknown), Next: providers.Say(unknown.Next()),
 		}
 	case errors.As(err, &active):
 		return nil, &providers.Problem{

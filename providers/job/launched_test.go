@@ -63,6 +63,23 @@ func TestAJobThatWasNotLaunchedHasNotRun(t *testing.T) {
 	}
 }
 
+// A start that is refused since nobody can tell whether another job runs has done nothing.
+func TestAStartThatIsRefused(t *testing.T) {
+	s := job.Store{Dir: t.TempDir()}
+	p := open(t, s, func(context.Context, job.BlockRun) (job.Record, error) {
+		return job.Record{}, &job.UnknownJobError{Block: review.String(), Folder: s.Path("j-0", ""), Err: errors.New("it is cut off")}
+	})
+	steps, err := p.Steps(providers.Change{Address: review, Kind: spec.Job, Action: providers.Create, ID: "chosen", Want: want(nil), Policy: policy(60)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Do(t.Context(), providers.Work{Step: steps[0], Want: want(nil), Policy: policy(60)}, nil)
+	var problem *providers.Problem
+	if !errors.As(err, &problem) || problem.Outcome != providers.Unsafe || problem.Code != "job_unknown" {
+		t.Errorf("%+v, %v; want it refused", problem, err)
+	}
+}
+
 // A record that cannot be written is none: its folder is gone too.
 func TestARecordThatCannotBeWritten(t *testing.T) {
 	s := job.Store{Dir: t.TempDir()}

@@ -125,9 +125,12 @@ func (o Observer) unlaunched(ctx context.Context, r Record) Derived {
 	case errors.Is(err, errors.ErrUnsupported):
 		return o.untaken(r)
 	case err != nil:
+		if d := o.untaken(r); d.Status.IsTerminal() {
+			return d
+		}
 		return Derived{Status: r.Status, Reason: "its launcher is gone, and whether it has a worker cannot be examined: " + err.Error()}
 	default:
-		return Derived{Status: Failed, Code: NotLaunched, Reason: "its launcher is gone (" + why + "), and had started no worker: it never ran"}
+		return Derived{Status: Failed, Code: NotLaunched, Reason: "its launcher is gone (" + why + "), and no worker has taken it: it never ran"}
 	}
 }
 

@@ -50,12 +50,13 @@ func TestReconcile(t *testing.T) {
 		want    job.Status
 		reason  string
 	}{
-		{name: "its launcher is gone", status: job.Queued, starter: &worker, want: job.Failed, reason: "had started no worker: it never ran"},
+		{name: "its launcher is gone", status: job.Queued, starter: &worker, want: job.Failed, reason: "and no worker has taken it: it never ran"},
 		{name: "its launcher lives", status: job.Queued, starter: &worker, host: host{verdicts: map[int]process.Verdict{7: process.Match}}, want: job.Queued, reason: "no worker took it"},
 		{name: "its launcher lives after the window", status: job.Queued, starter: &worker, created: noon.Add(-job.Window), host: host{verdicts: map[int]process.Verdict{7: process.Match}}, want: job.Stale, reason: "within"},
 		{name: "its launcher cannot be examined", status: job.Queued, starter: &worker, host: host{verdicts: map[int]process.Verdict{7: process.Unknown}}, want: job.Queued, reason: "no worker took it"},
 		{name: "its launcher is gone, its worker is under way", status: job.Queued, starter: &worker, host: host{left: []process.Identity{{PID: 9}}}, want: job.Queued, reason: "process 9 is about to take it"},
 		{name: "its launcher is gone, nobody knows of its worker", status: job.Queued, starter: &worker, host: host{err: hidden}, want: job.Queued, reason: "proc is not mounted"},
+		{name: "the same after the window", status: job.Queued, starter: &worker, created: noon.Add(-job.Window), host: host{err: hidden}, want: job.Stale, reason: "no worker took it within 1h0m0s"},
 		{name: "its launcher is gone, workers cannot be found", status: job.Queued, starter: &worker, host: host{err: errors.ErrUnsupported}, want: job.Queued, reason: "no worker took it"},
 		{name: "fresh, left alone", status: job.Queued, want: job.Queued, reason: "no worker took it"},
 		{name: "window", status: job.Queued, created: noon.Add(-job.Window), want: job.Stale, reason: "no worker took it within 1h0m0s"},
