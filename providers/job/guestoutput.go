@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 )
 
@@ -45,6 +47,23 @@ func (w *GuestWorker) copyOutputs(ctx context.Context, l look) (more bool, err e
 	}
 	w.sizes = l.sizes
 	return more, nil
+}
+
+// unkeptWarnings says which outputs are not kept, and where they are whole.
+func (w *GuestWorker) unkeptWarnings(r Record) (warnings []string) {
+	for _, name := range slices.Sorted(maps.Keys(w.unkept)) {
+		warnings = append(warnings, fmt.Sprintf("its %s is not kept: %v; it is whole in ~/.vmctl/jobs/%s in %s", name, w.unkept[name], w.ID, r.Inside))
+	}
+	return warnings
+}
+
+// remove removes the folder of the job inside the guest, unless an output is whole only there.
+func (w *GuestWorker) remove(ctx context.Context) error {
+	if len(w.unkept) > 0 {
+		return nil
+	}
+	_, err := w.inside(ctx, guestRemove)
+	return err
 }
 
 // keep adds to an output on this host.

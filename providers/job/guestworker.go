@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +53,7 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 	if o == nil {
 		w.Ready(nil)
 		o = w.watch(ctx, r)
+		o.Warnings = append(o.Warnings, w.unkeptWarnings(r)...)
 	} else {
 		w.Ready(errors.New(o.Reason))
 	}
@@ -62,15 +61,18 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		o.Warnings = append(o.Warnings, err.Error())
 	}
 	if o.lost {
-		_, err := w.Store.Update(own, w.ID, func(r *Record) error { return Close(r, o.Reason, w.Now()) })
-		_, _ = w.inside(own, guestRemove) //nolint:errcheck // the VM may be gone
+		_, err := w.Store.Update(own, w.ID, func(r *Record) error {
+			r.Warnings = append(r.Warnings, o.Warnings...)
+			return Close(r, o.Reason, w.Now())
+		})
+		_ = w.remove(own) //nolint:errcheck // the VM may be gone
 		return err
 	}
 	report, unread := w.report(own, r)
 	end := o.with(report, unread)
 	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, end, w.Now()) })
 	if err == nil {
-		_, err = w.inside(own, guestRemove) // its record tells all now
+		err = w.remove(own) // its record tells all now
 	}
 	return err
 }
@@ -210,6 +212,9 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 		now := w.Now()
 		if err == nil {
 			seen = now
+			if l.how != "runs" {
+				clear(w.unkept) // the disk may have room again
+			}
 			var more bool
 			if more, err = w.copyOutputs(own, l); more {
 				grown = now
@@ -228,9 +233,6 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 			o.Leftovers = append(o.Leftovers, strings.Split(strings.TrimSpace(string(left)), "\n")...)
 			if len(left) == 0 {
 				o.Leftovers = nil
-			}
-			for _, name := range slices.Sorted(maps.Keys(w.unkept)) {
-				o.Warnings = append(o.Warnings, "its "+name+" is not kept: "+w.unkept[name].Error())
 			}
 			return o
 		case l.how != "runs":

@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,12 +23,13 @@ fi
 echo '{"type":"result","subtype":"success","session_id":"s-1"}'`
 
 // runLimited starts the worker of an agent that is refused so many times, as one of the roles of playWorker.
-func runLimited(t *testing.T, phase string, refusals int, timeout time.Duration) (s job.Store, dir string, worker *process.Child) {
+func runLimited(t *testing.T, phase string, refusals int, timeout time.Duration) (s job.Store, id job.ID, dir string, worker *process.Child) {
 	t.Helper()
+	id = job.ID("j-" + phase + fmt.Sprint(time.Now().UnixNano()))
 	s, dir = job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}, t.TempDir()
 	write(t, dir, map[string]string{"refusals": strings.Repeat("\n", refusals)})
 	r, err := s.Create(job.Record{
-		ID: job.ID("j-" + phase), Agent: "claude", Command: []string{"sh", "-c", limited}, Dir: dir, Grace: job.Duration(time.Minute),
+		ID: id, Agent: "claude", Command: []string{"sh", "-c", limited}, Dir: dir, Grace: job.Duration(time.Minute),
 		Timeout: job.Duration(timeout), Created: time.Now(),
 	})
 	program, found := os.Executable()
@@ -39,7 +41,7 @@ func runLimited(t *testing.T, phase string, refusals int, timeout time.Duration)
 	if worker, err = (process.Host{}).Start(process.Command{Path: program, Env: env, Stderr: os.Stderr}); err != nil {
 		t.Fatal(err)
 	}
-	return s, dir, worker
+	return s, id, dir, worker
 }
 
 // has reports what a file of a folder has.
@@ -54,9 +56,9 @@ func has(t *testing.T, dir, name string) string {
 
 // An agent whose provider refuses it for its rate goes on with its session, with the same prompt, and each time counts.
 func TestAgentIsRetriedForItsRate(t *testing.T) {
-	s, dir, worker := runLimited(t, "retries", 2, 0)
+	s, id, dir, worker := runLimited(t, "retries", 2, 0)
 	workerEnds(t, worker)
-	r, err := s.Read("j-retries")
+	r, err := s.Read(id)
 	if err != nil || r.Status != job.Completed || r.Retries != 2 || r.Reason != "" || r.Session != "s-1" {
 		t.Errorf("it is %s after %d retries: %s, %v", r.Status, r.Retries, r.Reason, err)
 	}
@@ -70,9 +72,9 @@ func TestAgentIsRetriedForItsRate(t *testing.T) {
 
 // Its retries come to an end.
 func TestAgentIsRetriedSoManyTimes(t *testing.T) {
-	s, dir, worker := runLimited(t, "retries", 9, 0)
+	s, id, dir, worker := runLimited(t, "retries", 9, 0)
 	workerEnds(t, worker)
-	r, err := s.Read("j-retries")
+	r, err := s.Read(id)
 	if err != nil || r.Status != job.Failed || r.ErrorCode != job.RateLimited || r.Retries != 2 || !strings.Contains(r.Reason, "the last of 2 retries") {
 		t.Errorf("it is %s %s after %d retries: %s, %v", r.Status, r.ErrorCode, r.Retries, r.Reason, err)
 	}
@@ -83,9 +85,9 @@ func TestAgentIsRetriedSoManyTimes(t *testing.T) {
 
 // Nobody waits for a retry beyond the time of the job.
 func TestAgentIsNotRetriedBeyondItsTime(t *testing.T) {
-	s, dir, worker := runLimited(t, "waits", 1, time.Minute)
+	s, id, dir, worker := runLimited(t, "waits", 1, time.Minute)
 	workerEnds(t, worker)
-	r, err := s.Read("j-waits")
+	r, err := s.Read(id)
 	if err != nil || r.ErrorCode != job.RateLimited || r.Retries != 0 || strings.Count(has(t, dir, "runs"), "\n") != 1 {
 		t.Errorf("it is %s %s after %d retries, %v", r.Status, r.ErrorCode, r.Retries, err)
 	}
@@ -95,10 +97,10 @@ func TestAgentIsNotRetriedBeyondItsTime(t *testing.T) {
 func TestCancelWhileAnAgentWaitsForItsRetry(t *testing.T) {
 	for _, how := range []string{"cancel", "kill"} {
 		t.Run(how, func(t *testing.T) {
-			s, dir, worker := runLimited(t, "waits", 1, 0)
+			s, id, dir, worker := runLimited(t, "waits", 1, 0)
 			var r job.Record
 			until(t, "the record says that it waits", func() (waits bool) {
-				r, _ = s.Read("j-waits") //nolint:errcheck // it is read again
+				r, _ = s.Read(id) //nolint:errcheck // it is read again
 				return strings.Contains(r.Reason, "for its rate: retry 1 of 1 at ")
 			})
 			observer := job.Observer{Processes: process.Host{}, Now: time.Now()}
@@ -112,10 +114,10 @@ func TestCancelWhileAnAgentWaitsForItsRetry(t *testing.T) {
 				if _, err := s.Reconcile(t.Context(), r, observer); err != nil {
 					t.Error(err)
 				}
-			} else if r, outcome, err := (job.Canceller{Store: s, Processes: process.Host{}, By: "test", Now: time.Now}).Cancel(t.Context(), "j-waits"); err != nil || outcome != job.Signaled {
+			} else if r, outcome, err := (job.Canceller{Store: s, Processes: process.Host{}, By: "test", Now: time.Now}).Cancel(t.Context(), id); err != nil || outcome != job.Signaled {
 				t.Errorf("cancelled: %s, it is %s, %v", outcome, r.Status, err)
 			}
-			if r, err := s.Read("j-waits"); err != nil || r.Status != want || strings.Count(has(t, dir, "runs"), "\n") != 1 {
+			if r, err := s.Read(id); err != nil || r.Status != want || strings.Count(has(t, dir, "runs"), "\n") != 1 {
 				t.Errorf("it is %s, want %s: %v", r.Status, want, err)
 			}
 		})
@@ -124,17 +126,17 @@ func TestCancelWhileAnAgentWaitsForItsRetry(t *testing.T) {
 
 // A worker that is asked to end while it waits ends the job as cancelled, also if nobody could record that.
 func TestWorkerIsAskedWhileItWaitsForARetry(t *testing.T) {
-	s, dir, worker := runLimited(t, "waits", 1, 0)
+	s, id, dir, worker := runLimited(t, "waits", 1, 0)
 	var r job.Record
 	until(t, "the record says that it waits", func() bool {
-		r, _ = s.Read("j-waits") //nolint:errcheck // it is read again
+		r, _ = s.Read(id) //nolint:errcheck // it is read again
 		return strings.Contains(r.Reason, "for its rate: retry 1 of 1 at ")
 	})
 	if err := (process.Host{}).Request(*r.Worker); err != nil {
 		t.Fatal(err)
 	}
 	workerEnds(t, worker)
-	if r, err := s.Read("j-waits"); err != nil || r.Status != job.Cancelled || !strings.HasPrefix(r.Reason, "ended on request") || strings.Count(has(t, dir, "runs"), "\n") != 1 {
+	if r, err := s.Read(id); err != nil || r.Status != job.Cancelled || !strings.HasPrefix(r.Reason, "ended on request") || strings.Count(has(t, dir, "runs"), "\n") != 1 {
 		t.Errorf("it is %s: %s, %v; want cancelled, ended on request", r.Status, r.Reason, err)
 	}
 }
