@@ -55,15 +55,20 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 		session = cmp.Or(session, report.Session)
 	}
 	if session == "" {
-		again := a.commandLine("job run", planFlags{}, r.place()...) + " " + shellword.Join(v.Command)
-		if v.Block != "" {
-			again = a.commandLine("job run", planFlags{}, v.Block)
-		}
 		return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
-			again+" runs it again")
+			a.againLine(v.Record)+" runs it again")
 	}
 	r.command = job.AgentOf(v.Agent).Resume(v.Command, session)
 	return a.jobRun(ctx, r)
+}
+
+// againLine returns the command line that runs a job again from its beginning.
+func (a *app) againLine(r job.Record) string {
+	if r.Block != "" {
+		return a.commandLine("job run", planFlags{}, r.Block)
+	}
+	at := jobRequest{agent: r.Agent, in: r.Workspace, dir: r.Dir}
+	return a.commandLine("job run", planFlags{}, at.place()...) + " " + shellword.Join(r.Command)
 }
 
 // place returns the arguments of job run for an agent and a place.
