@@ -49,7 +49,7 @@ func (h Host) Search(ctx context.Context, match func(argv []string) bool) ([]Fou
 		if pid <= 1 || pid == os.Getpid() {
 			continue
 		}
-		if argv := h.arguments(pid); len(argv) > 0 && !match(argv) {
+		if argv, none := h.arguments(pid); none || len(argv) > 0 && !match(argv) {
 			continue
 		}
 		s, err := h.sys().Look(pid)
@@ -81,16 +81,16 @@ func (h Host) Search(ctx context.Context, match func(argv []string) bool) ([]Fou
 // Look. Most processes of a machine are none of those that a search is for.
 type argumentReader interface {
 	// Arguments returns the arguments of a process; nil: it has none, perhaps not yet, or they
-	// cannot be read.
-	Arguments(pid int) []string
+	// cannot be read. none: it certainly runs no program, as a thread of the kernel.
+	Arguments(pid int) (argv []string, none bool)
 }
 
-// arguments returns the arguments of a process; nil: Look has to tell.
-func (h Host) arguments(pid int) []string {
+// arguments returns the arguments of a process, or that it runs no program; else Look has to tell.
+func (h Host) arguments(pid int) (argv []string, none bool) {
 	if r, ok := h.sys().(argumentReader); ok {
 		return r.Arguments(pid)
 	}
-	return nil
+	return nil, false
 }
 
 // HasArgument returns a match for Find: one argument that is exactly s. A path

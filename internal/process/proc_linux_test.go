@@ -118,6 +118,30 @@ func TestEndingProcessIsNotGone(t *testing.T) {
 	}
 }
 
+// A search passes over what runs no program, as a thread of the kernel, before it reads the rest; the rest is garbage here.
+// A program whose arguments are not there yet is looked at.
+func TestSearchPassesOverWhatRunsNoProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		program string
+		looked  bool
+	}{"a thread of the kernel": {}, "a program": {program: "/bin/true", looked: true}} {
+		t.Run(name, func(t *testing.T) {
+			proc := fakeProc(t, "1", "self", "sys")
+			pid := filepath.Join(proc, strconv.Itoa(os.Getppid()))
+			must(t, os.Mkdir(pid, 0o755))
+			must(t, os.WriteFile(filepath.Join(pid, "cmdline"), nil, 0o644))
+			must(t, os.WriteFile(filepath.Join(pid, "stat"), []byte("garbage"), 0o644))
+			if c.program != "" {
+				must(t, os.Symlink(c.program, filepath.Join(pid, "exe")))
+			}
+			_, err := hostAt(proc).Find(t.Context(), process.HasArgument(mark))
+			if looked := err != nil && strings.Contains(err.Error(), "garbage"); looked != c.looked {
+				t.Errorf("find: %v, want it looked at: %t", err, c.looked)
+			}
+		})
+	}
+}
+
 // What may not be read is unknown. Whoever may read everything tests as a user
 // who may not.
 //

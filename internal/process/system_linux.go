@@ -150,13 +150,16 @@ func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// Arguments returns the arguments of a process.
-func (l linux) Arguments(pid int) []string {
+// Arguments returns the arguments of a process. It has no program if proc shows the process and no link to a file that
+// it runs: a thread of the kernel, of which a machine has more than of all else, or one on its way out.
+func (l linux) Arguments(pid int) (argv []string, none bool) {
 	argv, err := l.argv(pid)
-	if err != nil {
-		return nil
+	if err != nil || len(argv) > 0 {
+		return argv, false
 	}
-	return argv
+	var held [1]byte
+	_, err = uninterrupted(func() (int, error) { return unix.Readlink(l.path(pid, "exe"), held[:]) })
+	return nil, isMissing(err) && unix.Access(l.path(pid, "stat"), unix.F_OK) == nil
 }
 
 func (l linux) argv(pid int) ([]string, error) {
