@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"vmctl/internal/real"
 	language "vmctl/spec"
 )
 
@@ -324,6 +325,7 @@ func edits(t *testing.T, plan string) []string {
 // row J55, its general half
 // row A48
 func TestCanary(t *testing.T) {
+	real.Long(t)
 	c := newCanary(t)
 	for _, args := range [][]string{{"validate"}, {"plan"}, {"plan", "--json"}, {"plan", "--verbose", "--out=p.vmplan"}, {"graph"}, {"output"}, {"output", "--json"}} {
 		c.run(0, args...)

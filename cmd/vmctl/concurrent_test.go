@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"vmctl/internal/real"
 )
 
 // changing is a spec whose every apply has something to do: each one changes what the last
@@ -48,6 +50,7 @@ type applied struct {
 //
 // row X05
 func TestFiftyApplies(t *testing.T) {
+	real.Long(t)
 	s := newSite(t, changing)
 	all := make([]applied, 50)
 	var wait sync.WaitGroup

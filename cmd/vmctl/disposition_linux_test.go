@@ -5,11 +5,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"vmctl/internal/real"
 )
 
 // The tests of signals pass even if signals are ignored from the start, and vmctl itself
 // still ignores the signals that it was started to ignore.
 func TestSignalsThatAreIgnoredAtTheStart(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	tests := "^TestSignalsInterrupt$|^TestASignalThatIsIgnoredStaysIgnored$|^TestNoAnswerDoesNothing$|^TestScripts$/^interrupt_hang$"
 	self, err := os.Executable()
@@ -30,6 +33,7 @@ func TestSignalsThatAreIgnoredAtTheStart(t *testing.T) {
 
 // A program that hangs ends itself, and prints where it waits.
 func TestWhatHangsSaysWhatItWaitsFor(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newSite(t, strings.Replace(slowSpec, `"2s"`, `"1h"`, 1))
 	cmd := s.vmctl("apply", "--auto-approve")

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vmctl/internal/real"
 )
 
 const simSpec = spec + `
@@ -52,6 +54,7 @@ func TestAnApplyWithoutAReaderGoesOn(t *testing.T) {
 
 // A hang-up does not end a program that was started with nohup.
 func TestASignalThatIsIgnoredStaysIgnored(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newSite(t, slowSpec)
 	vmctl := s.vmctl("apply", "--auto-approve")
@@ -129,6 +132,7 @@ func TestASleepingReaderHoldsUpNothing(t *testing.T) {
 
 // A signal ends the waiting for a reader that never reads.
 func TestASignalEndsTheWaitForAReader(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newSite(t, simSpec)
 	for _, args := range [][]string{{"apply", "--auto-approve", "--json"}, {"plan"}, {"status", "--json"}} {

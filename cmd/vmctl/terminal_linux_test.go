@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"vmctl/cmd/internal/view/screentest"
+	"vmctl/internal/real"
 )
 
 // user sits at a terminal on which vmctl runs.
@@ -217,6 +218,7 @@ vm "dev" {
 
 // Running steps are shown below the log, and only the log stays.
 func TestOnATerminalWhatRunsIsShown(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newSite(t, slowSpec)
 	u := sit(t, s.vmctl("apply"), 80, 40)
@@ -257,6 +259,7 @@ vm "dev" {
 // The window may change its size. The second Ctrl-C leaves at once, and restores the
 // terminal.
 func TestASecondControlCLeavesTheTerminalClean(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newSite(t, hungSpec)
 	u := sit(t, s.vmctl("apply", "--auto-approve"), 80, 40)

@@ -8,17 +8,17 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"vmctl/internal/real"
 )
 
 // The scripts of VMs of Terraform run with the stand-in everywhere, and with the real programs where they are
 // installed. In a script, $TF_PROGRAM is the program and $REAL is "1" for a real one.
 func TestTerraform(t *testing.T) {
+	real.Long(t)
 	t.Run("stand-in", func(t *testing.T) { runTerraformScripts(t, "") })
 	for _, name := range []string{"terraform", "tofu"} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() {
-				t.Skip("short: only the stand-in")
-			}
 			program, err := exec.LookPath(name)
 			if err != nil {
 				t.Skipf("NOT TESTED with the real %s: it is not in PATH", name)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vmctl/internal/process"
+	"vmctl/internal/real"
 )
 
 // killedModule has one resource, which a provisioner makes and destroys.
@@ -246,6 +247,7 @@ func (k *killed) records() []string {
 //
 // row A56
 func TestTerraformOutlivesVmctl(t *testing.T) {
+	real.Long(t)
 	withTerraforms(t, func(t *testing.T, program string, _ bool) {
 		for _, point := range []string{"before-plan", "after-plan", "before-apply", "during", "after-apply"} {
 			t.Run(point, func(t *testing.T) {
@@ -257,7 +259,7 @@ func TestTerraformOutlivesVmctl(t *testing.T) {
 }
 
 // withTerraforms runs a test with the stand-in, and with the real program where it is installed.
-func withTerraforms(t *testing.T, test func(t *testing.T, program string, real bool)) {
+func withTerraforms(t *testing.T, test func(t *testing.T, program string, isReal bool)) {
 	t.Helper()
 	standIn, err := exec.LookPath("terraform-stand-in")
 	if err != nil {
@@ -268,9 +270,7 @@ func withTerraforms(t *testing.T, test func(t *testing.T, program string, real b
 		test(t, standIn, false)
 	})
 	t.Run("terraform", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("short: only the stand-in")
-		}
+		real.Long(t)
 		program, err := exec.LookPath("terraform")
 		if err != nil {
 			t.Skipf("NOT TESTED with the real terraform: %v", err)

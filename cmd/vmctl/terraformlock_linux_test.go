@@ -14,7 +14,7 @@ import (
 // Terraform's lock of a state is named with its holder by plan, status and errors, is never broken, and is waited for where the
 // block says so.
 func TestTerraformLocked(t *testing.T) {
-	withTerraforms(t, func(t *testing.T, program string, real bool) {
+	withTerraforms(t, func(t *testing.T, program string, isReal bool) {
 		k := newKilled(t, program)
 		k.run(0, "apply", "--auto-approve")
 		release := k.lock("--a--")
@@ -26,7 +26,7 @@ func TestTerraformLocked(t *testing.T) {
 		}
 		edited := strings.Replace(killedSpec, `"one"`, `"replace-two"`, 1)
 		k.write("main.vmctl.hcl", edited)
-		if real {
+		if isReal {
 			if out := k.run(1, "apply", "--auto-approve"); !strings.Contains(out, "Terraform's lock of its state is held by someone@here, since 2026-01-02 03:04:05") ||
 				!strings.Contains(out, "the lock is free as soon as") {
 				t.Errorf("apply says\n%s", out)

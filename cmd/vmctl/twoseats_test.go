@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vmctl/internal/real"
 )
 
 var operatorRounds = flag.Int("operator-rounds", 20, "how often two operators make the same VM at once")
@@ -112,10 +114,8 @@ func (s *site) nothingLeft() {
 //
 // row A19, of two operators
 func TestTwoOperatorsAtOnce(t *testing.T) {
+	real.Long(t)
 	rounds := *operatorRounds
-	if testing.Short() {
-		rounds = min(rounds, 3)
-	}
 	one, two := operators(t)
 	lost := 0
 	for round := range rounds {
@@ -180,6 +180,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 // row A13, of two operators
 // row A14, of two operators
 func TestAnOperatorGoesOnForAnother(t *testing.T) {
+	real.Long(t)
 	for _, strike := range []struct{ op, address, kind string }{
 		{"define", "disk.work", "hang"},
 		{"define", "disk.work", "partial"},

@@ -1,4 +1,4 @@
-// Package real says whether the tests of real systems run.
+// Package real says which tests run: those of real systems, and those that take long.
 package real
 
 import (
@@ -23,4 +23,13 @@ func Skipped(out io.Writer, getenv func(string) string) (bool, error) {
 	}
 	_, err := fmt.Fprintf(out, "real systems are left out (-short or %s=1)\ntesting: warning: no tests to run\n", SkipVariable)
 	return true, err
+}
+
+// Long leaves out a test that takes seconds where only the short ones are wanted: on 2 cores they end within a minute (row
+// J65).
+func Long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 }

@@ -18,6 +18,12 @@ import (
 // reports no error: if the files have mistakes it offers no names.
 type offer = cobra.CompletionFunc
 
+// completes reports whether a shell asks for completions. Other runs do without the offers: cobra keeps those of flags until
+// the process ends.
+func (a *app) completes() bool {
+	return len(a.env.Args) > 0 && slices.Contains([]string{cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, a.env.Args[0])
+}
+
 // offers lets shells complete the names that commands and flags take.
 func (a *app) offers(root *cobra.Command) {
 	for _, o := range []struct {

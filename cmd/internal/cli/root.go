@@ -53,12 +53,15 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
 		a.driftCommand(), a.importCommand(), a.schemaCommand(), a.explainCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.vmCommand(), a.cleanupCommand(), a.containerCommand(), a.diskCommand(), a.jobCommand(), a.workspaceCommand(), a.simVMCommand(), a.terraformCallCommand(),
-		a.jobWorkerCommand(), a.mountTransportCommand(),
+		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.cleanupCommand(),
+		a.vmCommand(), a.diskCommand(), a.containerCommand(), a.workspaceCommand(), a.jobCommand(),
+		a.simVMCommand(), a.terraformCallCommand(), a.jobWorkerCommand(), a.mountTransportCommand(),
 	)
 	root.Flags().BoolVar(&a.showsVersion, "version", false, "show the version of vmctl")
 	root.AddCommand(help) // offers looks it up
-	a.offers(root)
+	if a.completes() {
+		a.offers(root)
+	}
 	return root
 }
 
