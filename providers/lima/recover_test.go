@@ -19,6 +19,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/process"
+	"vmctl/internal/real"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/providertest"
@@ -595,6 +596,7 @@ func TestKeyPair(t *testing.T) {
 
 // QEMU that hangs runs, as far as anybody can tell: it is said, and a stop forces it in the end.
 func TestSilentQEMU(t *testing.T) {
+	real.Long(t)
 	l := newLab(t)
 	if err := syscall.Kill(l.pid("qemu.pid"), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/process"
+	"vmctl/internal/real"
 	"vmctl/providers"
 	"vmctl/providers/providertest"
 )
@@ -93,6 +94,7 @@ func briefly(t *testing.T) cty.Value {
 // row L05, of Lima's VMs
 // row L34, of Lima's VMs
 func TestPidOfAnother(t *testing.T) {
+	real.Long(t)
 	l := newLab(t)
 	stranger := l.sleeper()
 	alive := func(after string) {
@@ -201,6 +203,7 @@ func TestStopNeverForces(t *testing.T) {
 // A guest whose host agent hangs is asked to shut down all the same. Once it has, the host agent is ended, which
 // forces no guest.
 func TestStopBesideHungAgent(t *testing.T) {
+	real.Long(t)
 	l := newLab(t)
 	l.policy = patience(time.Minute)
 	agent := l.pid("ha.pid")

@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"pgregory.net/rapid"
 
+	"vmctl/internal/real"
 	"vmctl/internal/wsl/wsltest"
 	"vmctl/providers"
 )
@@ -25,6 +26,7 @@ import (
 // row L26, of WSL2
 // row L29, of WSL2
 func TestWSLSearch(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	l := newWSLLab(t, set("running", cty.False))
 	files := map[string]string{"lima.yaml": l.read("lab.dev", "lima.yaml"), "vmctl.json": l.read("lab.dev", "vmctl.json")}

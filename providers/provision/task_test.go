@@ -16,6 +16,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/real"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/guest"
@@ -223,6 +224,7 @@ func (g *meeting) Run(ctx context.Context, c providers.Command) (providers.Outpu
 
 // After its connection was lost, a step follows the run that it started, and starts nothing again.
 func TestLostConnection(t *testing.T) {
+	real.Long(t)
 	for _, action := range []string{"start", "follow"} {
 		for _, status := range []string{"0", "3"} {
 			t.Run(action+" "+status, func(t *testing.T) {
@@ -257,6 +259,7 @@ func TestLostConnection(t *testing.T) {
 
 // So does a step that found a run: though that has failed meanwhile, it does not run again.
 func TestLostConnectionToAnEarlierRun(t *testing.T) {
+	real.Long(t)
 	l := newLab(t)
 	l.pipe("begun")
 	l.pipe("go")

@@ -17,6 +17,7 @@ import (
 
 	"vmctl/internal/clock"
 	"vmctl/internal/process"
+	"vmctl/internal/real"
 	"vmctl/providers"
 	"vmctl/providers/sim"
 )
@@ -348,6 +349,7 @@ func (l *lab) replaceAgent() {
 
 // The faults name which of the two processes dies.
 func TestOneOfTwoProcessesDies(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	for _, tc := range []struct{ op, kind, says string }{
 		{"start", "die", "its host agent (pid N) runs, and no driver: its pid file names a process that is gone: no process has pid N"},

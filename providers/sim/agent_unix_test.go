@@ -7,11 +7,13 @@ import (
 	"syscall"
 	"testing"
 
+	"vmctl/internal/real"
 	"vmctl/providers"
 )
 
 // A host agent that gives no answer in time may be healthy: what its VM does is unknown.
 func TestSilentAgentIsUnknown(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	l := newAgentLab(t)
 	l.does(providers.Create, created)

@@ -3,6 +3,7 @@ package sim_test
 import (
 	"testing"
 
+	"vmctl/internal/real"
 	"vmctl/providers/providertest"
 )
 
@@ -13,12 +14,14 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceWithoutProcesses(t *testing.T) {
+	real.Long(t)
 	providertest.Run(t, providertest.Harness{
 		New: func(t *testing.T) *providertest.World { return newHouse(t).world(true) },
 	})
 }
 
 func TestConformanceWithHostAgents(t *testing.T) {
+	real.Long(t)
 	providertest.Run(t, providertest.Harness{
 		New: func(t *testing.T) *providertest.World {
 			h := newHouse(t)

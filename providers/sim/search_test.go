@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"vmctl/internal/real"
 	"vmctl/providers"
 	"vmctl/providers/providertest/box"
 	"vmctl/providers/sim"
@@ -285,6 +286,7 @@ func TestLostStates(t *testing.T) { search.LostState(t, cases(60, 200)) }
 //
 // row X13
 func TestEveryKillPoint(t *testing.T) {
+	real.Long(t)
 	count := 60
 	if testing.Short() {
 		count = 5

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"vmctl/internal/real"
 	"vmctl/providers/workspace"
 	"vmctl/spec"
 )
 
 // What came back is compared with the save: a file system or a program that spoils something is told.
 func TestWhatComesBackIsCompared(t *testing.T) {
+	real.Long(t)
 	const stashes = "while IFS=' ' read -r sha message;"
 	for name, test := range map[string]struct{ program, why string }{
 		"a file":       {"printf x >>a\n", "a"},

@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/real"
 	"vmctl/providers"
 	"vmctl/providers/workspace"
 	"vmctl/spec"
@@ -116,6 +117,7 @@ func (w *work) distrusted(t *testing.T, known providers.Known, why string) {
 //
 // row A60, of records in a guest
 func TestWhatAGuestEditsIsNotFollowed(t *testing.T) {
+	real.Long(t)
 	const changed = "changed in the guest"
 	w := newBench(t, inVM).workspace()
 	w.create(t)
