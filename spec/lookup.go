@@ -33,7 +33,7 @@ func (c *Config) Lookup(text string, kinds ...Kind) ([]Address, error) {
 		}
 		return nil, fmt.Errorf("%q could be %s: write the full address", text, strings.Join(names, " or "))
 	}
-	return nil, fmt.Errorf("%q is not a resource of the spec.%s", shorten(text), c.suggestAddress(text))
+	return nil, fmt.Errorf("%q is not a resource of the spec.%s", shorten(text), c.suggestAddress(text, kinds))
 }
 
 // ofKinds returns c with the resources of some kinds; none: of all.
@@ -64,7 +64,7 @@ func (c *Config) matching(matches func(Address) bool) (found, blocks []Address) 
 	return found, blocks
 }
 
-func (c *Config) suggestAddress(text string) string {
+func (c *Config) suggestAddress(text string, kinds []Kind) string {
 	var whole, labels []string
 	for _, r := range c.Resources {
 		whole = append(whole, r.Address.String(), r.Address.Block().String())
@@ -77,10 +77,21 @@ func (c *Config) suggestAddress(text string) string {
 		return hint
 	}
 	if len(c.Resources) == 0 {
-		return " The spec has no resources."
+		return " The spec has no " + strings.Join(words(kinds), " or ") + "."
 	}
 	if len(c.Resources) == 1 {
 		return fmt.Sprintf(" It has %s.", c.Resources[0].Address)
 	}
 	return fmt.Sprintf(" It has %s and %d more.", c.Resources[0].Address, len(c.Resources)-1)
+}
+
+// words returns the names of kinds; of none: what every kind is.
+func words(kinds []Kind) (names []string) {
+	for _, kind := range kinds {
+		names = append(names, string(kind))
+	}
+	if len(names) == 0 {
+		names = []string{"resources"}
+	}
+	return names
 }

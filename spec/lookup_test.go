@@ -79,6 +79,9 @@ vm "db" {
 	if _, err := good(t, "").Lookup("dev"); err == nil || err.Error() != `"dev" is not a resource of the spec. The spec has no resources.` {
 		t.Errorf("in an empty spec: %v", err)
 	}
+	if _, err := good(t, "vm \"dev\" {}\n").Lookup("dev", spec.Container); err == nil || err.Error() != `"dev" is not a resource of the spec. The spec has no container.` {
+		t.Errorf("where none is of its kind: %v", err)
+	}
 }
 
 func TestResource(t *testing.T) {

@@ -111,10 +111,12 @@ func (a *app) cleanup(ctx context.Context, text string, approved bool, wait lock
 			return err
 		}
 		doc := cleanupDocument{view.FormatVersion, c.engine, c.kind, o.Name, "removed"}
+		object := string(c.kind) + " " + o.Name + " of " + c.engine.String()
+		said := "Removed " + object + "."
 		if how == providers.AlreadyGone {
-			doc.Result = "already_gone"
+			doc.Result, said = "already_gone", "It was gone already: "+object+"."
 		}
-		a.show(doc, func(s view.Screen) { view.Note(s, "Removed "+string(c.kind)+" "+o.Name+" of "+c.engine.String()+".") })
+		a.show(doc, func(s view.Screen) { view.Note(s, said) })
 		return nil
 	})
 }
