@@ -95,7 +95,7 @@ done`
 	// putBack brings a save into a workspace whose digest is still the one that was seen: putBack ID PATH TREE FORCE DIGEST
 	// SAVE BRANCH. References move forward only, and in a repository of this host only BRANCH moves: a save may come from a
 	// guest. What else is in it stays in the save, its stashes too.
-	// In the end, all of it is compared with the save.
+	// In the end, files, index and branch are compared with the save; stashes and the marks of files are not.
 	putBack = look + `
 umask 022
 [ "$digest" = "$5" ] || fail 'it was changed while it was looked at'
