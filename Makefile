@@ -101,9 +101,8 @@ test-acceptance: bin/gotest
 test-lima:
 	cd $(LIMA) && go test -timeout 15m ./...
 
-short: ## run the tests that need nothing installed (row J65)
-	go test -short ./...
-	cd $(LIMA) && go test -short ./...
+short: ## run the tests that need nothing installed, within a minute
+	@scripts/short.sh
 
 repeat: ## run the short tests N times (30), four runs beside each other
 	@scripts/repeat.sh $(or $(N),30)
@@ -154,7 +153,7 @@ cross:
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
 	cd $(LIMA) && CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go vet ./...
 
-coverage: ## see with the short tests that no file of what decides, acts, stops, locks and remembers is tested less than it was
+coverage: ## see that no file of what decides, acts, stops, locks and remembers is tested less than it was
 	@scripts/coverage.sh
 
 clean: ## remove what was built, but for the guests in the cache

@@ -4,7 +4,7 @@
 # raises the floors to four points below what is covered now (and lowers none), and of small files, of which four points
 # are less than a statement, two statements may be missed beside.
 #
-# usage: scripts/coverage.sh COMMAND...    (such as go test -short: it gets the packages and what profiles them)
+# usage: scripts/coverage.sh COMMAND...    (such as go test: it gets the packages and what profiles them)
 #        scripts/coverage.sh --packages    lists the packages
 #
 # row J63
@@ -20,7 +20,7 @@ fi
 profile=$(mktemp)
 trap 'rm -f "$profile"' EXIT
 
-[ $# -gt 0 ] || set -- go test -short
+[ $# -gt 0 ] || set -- go test
 "$@" -coverprofile="$profile" -coverpkg="$(IFS=,; echo "${packages[*]}")" "${packages[@]}"
 
 # A block that several test binaries know stands in the profile several times: any of them counts.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -188,21 +189,31 @@ func splice(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
 }
 
+// interrupt runs vmctl, and interrupts it once its output holds a text. The guest is busy until vmctl has said that it heard:
+// interrupt TEXT INSTANCE COMMAND.
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
-	if code := signalAt(ts, syscall.SIGINT, args); code != 130 {
-		ts.Fatalf("vmctl %v: exit code %d, want 130", args[1:], code)
+	busy := filepath.Join(houseOf(ts).home, args[1], "busy")
+	ts.Check(os.WriteFile(busy, nil, 0o600))
+	heard := func() { ts.Check(os.Remove(busy)) }
+	if code := signalAt(ts, syscall.SIGINT, args[0], args[2:], &watched{text: "Stopping: interrupted", then: heard}); code != 130 {
+		ts.Fatalf("vmctl %v: exit code %d, want 130", args[2:], code)
 	}
 }
 
-func killed(ts *testscript.TestScript, _ bool, args []string) { signalAt(ts, syscall.SIGKILL, args) }
+func killed(ts *testscript.TestScript, _ bool, args []string) {
+	signalAt(ts, syscall.SIGKILL, args[0], args[1:], &watched{})
+}
 
-// signalAt runs vmctl, sends it a signal once its output holds a text, and returns its exit code.
-func signalAt(ts *testscript.TestScript, sig syscall.Signal, args []string) int {
-	said := &watched{text: args[0], met: make(chan struct{})}
+// signalAt runs vmctl, sends it a signal once its output holds a text, watches its output for another one too, and returns its
+// exit code.
+func signalAt(ts *testscript.TestScript, sig syscall.Signal, text string, args []string, later *watched) int {
+	met := make(chan struct{})
+	said := &watched{text: text, then: func() { close(met) }}
+	both := io.MultiWriter(said, later)
 	path, err := exec.LookPath(filepath.Join(strings.SplitN(ts.Getenv("PATH"), ":", 2)[0], "vmctl"))
 	ts.Check(err)
-	cmd := exec.Command(path, args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.Getenv("WORK"), said, said
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.Getenv("WORK"), both, both
 	for _, name := range []string{"HOME", "XDG_STATE_HOME", "VMCTL_DATA_DIR", "PATH"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
@@ -210,11 +221,11 @@ func signalAt(ts *testscript.TestScript, sig syscall.Signal, args []string) int 
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	select {
-	case <-said.met:
+	case <-met:
 		ts.Check(cmd.Process.Signal(sig))
 		err = <-ended
 	case err = <-ended:
-		ts.Fatalf("vmctl %v ended before it said %q: %v\n%s", args[1:], args[0], err, said.all)
+		ts.Fatalf("vmctl %v ended before it said %q: %v\n%s", args, text, err, said.all)
 	}
 	fmt.Fprint(ts.Stdout(), said.all)
 	exit := (*exec.ExitError)(nil)
@@ -225,19 +236,18 @@ func signalAt(ts *testscript.TestScript, sig syscall.Signal, args []string) int 
 	return exit.ExitCode()
 }
 
-// watched is a writer that tells when a text was written. One goroutine writes.
+// watched is a writer that does something once a text was written. One goroutine writes.
 type watched struct {
 	text string
-	met  chan struct{}
+	then func() // nil: nothing is done
 	all  string
-	done bool
 }
 
 func (w *watched) Write(p []byte) (int, error) {
 	w.all += string(p)
-	if !w.done && strings.Contains(w.all, w.text) {
-		w.done = true
-		close(w.met)
+	if w.then != nil && strings.Contains(w.all, w.text) {
+		w.then()
+		w.then = nil
 	}
 	return len(p), nil
 }

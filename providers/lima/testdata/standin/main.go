@@ -298,10 +298,13 @@ func failed(said ...string) error {
 // onKVM reports whether QEMU is asked for the CPUs of the machine.
 func onKVM() bool { return !strings.Contains(os.Getenv("QEMU_SYSTEM_X86_64"), "-accel tcg") }
 
-// awaitFile returns once there is a file.
-func awaitFile(path string) {
+// awaitFile returns once there is a file. awaitNoFile returns once there is none.
+func awaitFile(path string)   { awaitPath(path, true) }
+func awaitNoFile(path string) { awaitPath(path, false) }
+
+func awaitPath(path string, there bool) {
 	for {
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Stat(path); (err == nil) == there {
 			return
 		}
 		time.Sleep(time.Millisecond)

@@ -130,7 +130,10 @@ func serveMonitor(conn net.Conn, args []string, deaf bool, powerOff func()) {
 			}
 		case "system_powerdown":
 			if !deaf && hears(filepath.Dir(args[1])) {
-				defer powerOff()
+				defer func() {
+					awaitNoFile(filepath.Join(filepath.Dir(args[1]), "busy"))
+					powerOff()
+				}()
 			}
 		}
 		fmt.Fprintln(conn, `{"event":"SOME"}`)

@@ -1,0 +1,22 @@
+#!/bin/bash
+# Runs the tests that need nothing installed, and fails if they take more than a minute: what is run before each commit stays
+# short. The time of the compiler is not counted.
+#
+# row J65
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+limit=60
+
+for module in . cmd/vmctl-lima; do
+  go -C "$module" test -short -run '^$' ./... > /dev/null
+done
+begun=$SECONDS
+for module in . cmd/vmctl-lima; do
+  go -C "$module" test -short -count=1 ./...
+done
+took=$((SECONDS - begun))
+printf '%d s, of at most %d on a quiet machine of two cores\n' "$took" "$limit"
+[ "$took" -le "$limit" ] || {
+  echo 'too long: real.Long(t), or [short] in a script, leaves a test that takes seconds to make test' >&2
+  exit 1
+}
