@@ -10,13 +10,21 @@ limit=60
 for module in . cmd/vmctl-lima; do
   go -C "$module" test -short -run '^$' ./... > /dev/null
 done
+# What tests write is in memory, where programs may run there: a disk's waits are most of the time. Others than root enter it.
+in_memory() {
+  tmp=$(mktemp -d -p /dev/shm 2> /dev/null) && cp "$(type -P true)" "$tmp" && "$tmp/true" 2> /dev/null
+}
+tmp=
+trap 'rm -rf "$tmp"' EXIT
+in_memory || tmp=$(mktemp -d)
+chmod 755 "$tmp"
 begun=$SECONDS
 for module in . cmd/vmctl-lima; do
-  go -C "$module" test -short -count=1 ./...
+  TMPDIR=$tmp go -C "$module" test -short -count=1 ./...
 done
 took=$((SECONDS - begun))
 printf '%d s, of at most %d on a quiet machine of two cores\n' "$took" "$limit"
 [ "$took" -le "$limit" ] || {
-  echo 'too long: real.Long(t), or [short] in a script, leaves a test that takes seconds to make test' >&2
+  echo 'too long: real.Long(t), or [short] in a script, leaves a test to make test' >&2
   exit 1
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vmctl/internal/real"
 )
 
 const layered = spec + `
@@ -26,6 +28,7 @@ box "motd" {
 // Each round asks about its own steps: deferred ones are asked about once they are planned,
 // and not before. A no leaves them undone.
 func TestEachRoundIsAskedAbout(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newSite(t, layered)
 	s.exits(0, "apply", "--auto-approve", "--exclude=box.motd")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"vmctl/internal/real"
 )
 
 const oneVM = spec + `
@@ -40,6 +42,7 @@ func newRepositorySite(t *testing.T, spec string) *site {
 //
 // row A63, of the question and the shell
 func TestWorkspaceOpenAsksOnce(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newRepositorySite(t, oneVM)
 	s.exits(0, "apply", "--auto-approve")
@@ -88,6 +91,7 @@ func TestWorkspaceOpenTakesNoForAnAnswer(t *testing.T) {
 //
 // row A63, of several at once
 func TestWorkspacesOpenAtOnce(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	s := newRepositorySite(t, spec)
 	mine := "# Mine.\nlocals {\n  a = 1\n}\n"

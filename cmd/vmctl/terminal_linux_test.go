@@ -306,6 +306,7 @@ func TestAWindowThatIsClosedInterrupts(t *testing.T) {
 
 // The sequences for a terminal depend on its kind, and on its user's settings.
 func TestWhatATerminalIsTold(t *testing.T) {
+	real.Long(t)
 	t.Parallel()
 	const region, color = "\x1b[J", "\x1b[32m"
 	for _, test := range []struct {

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"vmctl/internal/real"
 )
 
 // Terraform's lock of a state is named with its holder by plan, status and errors, is never broken, and is waited for where the
 // block says so.
 func TestTerraformLocked(t *testing.T) {
+	real.Long(t)
 	withTerraforms(t, func(t *testing.T, program string, isReal bool) {
 		k := newKilled(t, program)
 		k.run(0, "apply", "--auto-approve")

@@ -270,6 +270,7 @@ func (s *site) awaitFault() {
 //
 // row A18, of two operators
 func TestAnOperatorDestroysWhatAnotherMade(t *testing.T) {
+	real.Long(t)
 	one, two := operators(t)
 	one.does("apply", "--auto-approve")
 	two.does("apply", "--auto-approve")

@@ -25,11 +25,11 @@ func Skipped(out io.Writer, getenv func(string) string) (bool, error) {
 	return true, err
 }
 
-// Long leaves out a test that takes seconds where only the short ones are wanted: on 2 cores they end within a minute (row
+// Long leaves out a test where only the short ones are wanted: on 2 cores all of them end within a minute (row
 // J65).
 func Long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("not short")
 	}
 }

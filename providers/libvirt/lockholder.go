@@ -80,7 +80,10 @@ func (p *Provider) openedBy(path string) []string {
 
 // isOnDisk reports whether the target of an open file may be a disk: it is neither a device nor a
 // pipe.
-func isOnDisk(to string) bool { return strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "/dev/") }
+func isOnDisk(to string) bool {
+	device := strings.HasPrefix(to, "/dev/") && !strings.HasPrefix(to, "/dev/shm/") // which has files
+	return strings.HasPrefix(to, "/") && !device
+}
 
 // nameOfProcess returns the name of a process; for a QEMU, the name of its domain.
 func (p *Provider) nameOfProcess(pid string) string {

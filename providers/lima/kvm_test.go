@@ -11,6 +11,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/real"
 	"vmctl/internal/yamltext"
 	"vmctl/providers"
 )
@@ -119,6 +120,7 @@ func TestFailedStartQuotesQEMU(t *testing.T) {
 
 // Where KVM works, the guest uses it. A start that fails of something else is not tried again.
 func TestKVMWorks(t *testing.T) {
+	real.Long(t)
 	l := newKVM(t, "works")
 	if said := l.startOnKVM(); len(said) > 0 || l.cpu() != nil {
 		t.Errorf("it said %q, and has the options %v", said, l.cpu())

@@ -8,13 +8,13 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	real.Long(t)
 	providertest.Run(t, providertest.Harness{
 		New: func(t *testing.T) *providertest.World { return newHouse(t).world(false) },
 	})
 }
 
 func TestConformanceWithoutProcesses(t *testing.T) {
-	real.Long(t)
 	providertest.Run(t, providertest.Harness{
 		New: func(t *testing.T) *providertest.World { return newHouse(t).world(true) },
 	})

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"vmctl/internal/real"
 	"vmctl/internal/sshx/sshtest"
 	"vmctl/providers"
 	"vmctl/providers/engine"
@@ -219,6 +220,7 @@ container "web" {
 //
 // row E39, of commands
 func TestContainerPower(t *testing.T) {
+	real.Long(t)
 	for where, inVM := range map[string]bool{"on this host": false, "in a VM": true} {
 		t.Run(where, func(t *testing.T) {
 			h, d := boxed(t, inVM)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/cmd/internal/cli"
+	"vmctl/internal/real"
 )
 
 // simulated is a project on a simulated host whose VMs have no processes.
@@ -199,6 +200,7 @@ func commands(t *testing.T) map[cli.Command]usage {
 
 // row X16
 func TestEveryCommandOfTheTreeWritesJSON(t *testing.T) {
+	real.Long(t)
 	for name, world := range worlds(t) {
 		t.Run(name, func(t *testing.T) {
 			shared := world()
@@ -249,6 +251,7 @@ func decode(text string) ([]map[string]any, error) {
 // A command that only reads changes nothing, however it is called and ends. A command that
 // acts changes nothing if it is called wrongly.
 func TestLookingChangesNothing(t *testing.T) {
+	real.Long(t)
 	for name, world := range worlds(t) {
 		t.Run(name, func(t *testing.T) {
 			h := world()
