@@ -54,10 +54,11 @@ vmctl: ## build bin/vmctl alone, which manages everything but Lima
 	@[ -n "$$CC" ] || command -v gcc >/dev/null || scripts/deps.sh build
 	CGO_ENABLED=1 $(BUILD) -tags $(TAGS) -ldflags '-X main.version=$(VERSION)' -o bin/vmctl ./cmd/vmctl
 
-# Lima looks for its guest agent in ../share/lima of its program.
-lima: ## build libexec/vmctl-lima, which does Lima's part of vmctl, and Lima's guest agent
+# Lima looks for its guest agent and its templates in ../share/lima of its program.
+lima: ## build libexec/vmctl-lima, which does Lima's part of vmctl, and Lima's guest agent and templates
 	CGO_ENABLED=$(CGO) $(LIMA_BUILD) -o '$(CURDIR)/libexec/vmctl-lima' .
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(GUEST_ARCH)) $(LIMA_BUILD) -o '$(CURDIR)/share/lima/lima-guestagent.Linux-$(GUEST_ARCH)' github.com/lima-vm/lima/v2/cmd/lima-guestagent
+	@scripts/lima-templates.sh share/lima/templates
 
 limactl: ## build Lima's own program, with which tests act behind vmctl's back
 	@scripts/limactl.sh '$(LIMACTL)'

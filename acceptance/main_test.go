@@ -168,6 +168,9 @@ func buildLima(dir string) (limactl string, err error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build vmctl-lima and limactl: %w\n%s", err, out)
 	}
+	if out, err := exec.Command("../scripts/lima-templates.sh", filepath.Join(dir, "share", "lima", "templates")).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("copy Lima's templates: %w\n%s", err, out)
+	}
 	return filepath.Join(libexec, "limactl"), nil
 }
 

@@ -219,6 +219,9 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		}
 		return cty.StringVal(folder), ""
 	case YAML:
+		if templatePlace.MatchString(text) {
+			return v, ""
+		}
 		document, err := yamltext.Canonical(text)
 		if err != nil {
 			return cty.NilVal, "cannot be used: " + err.Error() + "."

@@ -23,6 +23,10 @@ type Inputs struct {
 	// Check returns the objections of a type of provider to a sound resource that it could never
 	// make. want may hold unknowns. nil: there are no objections.
 	Check func(providerType string, kind Kind, want cty.Value) []Flaw
+	// Expand returns a sound resource with what it names elsewhere in its place, such as the text of a
+	// template; relative paths begin in dir. It is called before Check, and where it has objections, in place of it.
+	// want may hold unknowns. nil: everything stays as it is.
+	Expand func(providerType string, kind Kind, want cty.Value, dir string) (cty.Value, []Flaw)
 	// System identifies the system that a provider block leads to. Two resources in one system
 	// have different names, and a machine and its disks are in one system. nil: blocks of one
 	// type with the same attributes lead to one system.

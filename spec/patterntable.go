@@ -24,6 +24,8 @@ var (
 	sha256Pattern     = pattern.New(`^[0-9a-f]{64}$`)
 	// userPattern is a login name that no command line can take for an option.
 	userPattern = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,31}$`)
+	// templatePlace matches the place of a Lima template: template:docker, or a URL.
+	templatePlace = pattern.New(`^(template:|github:|https?://|file:///)[^\s\x00-\x1f\x7f]+$`)
 	// constraintPattern is one condition of required_version.
 	constraintPattern = pattern.New(`^\s*(=|!=|>|>=|<|<=|~>)?\s*v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,2})\s*$`)
 	// versionPattern is the part of a version that constraints compare.

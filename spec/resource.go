@@ -146,7 +146,9 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 		Range:    b.DefRange(),
 	}, resourceRefs: d.resourceRefs}
 	if sound && !d.diags.HasErrors() {
-		w.diags = append(w.diags, w.objections(n, i.resource)...)
+		var objections hcl.Diagnostics
+		i.resource.Want, objections = w.expand(n, i.resource)
+		w.diags = append(w.diags, objections...)
 	}
 	r.pending = r.pending || want.pending || treatment.pending
 	if n.referred {
@@ -172,19 +174,26 @@ func (w *evaluation) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []
 	return sortedAddresses(uses)
 }
 
-// objections returns the objections of the provider to a resource, each at its place in the
-// block.
-func (w *evaluation) objections(n *node, r Resource) hcl.Diagnostics {
-	if w.in.Check == nil || !w.in.hasType(r.Provider.Type) {
-		return nil
+// expand returns the attributes of a resource with what they name elsewhere in its place, and the objections of the
+// provider, each at its place in the block.
+func (w *evaluation) expand(n *node, r Resource) (cty.Value, hcl.Diagnostics) {
+	if !w.in.hasType(r.Provider.Type) {
+		return r.Want, nil
 	}
-	var diags hcl.Diagnostics
+	var flaws []Flaw
+	if w.in.Expand != nil {
+		r.Want, flaws = w.in.Expand(r.Provider.Type, r.Address.Kind, r.Want, w.files.dir)
+	}
 	secrets, want := map[string]bool{}, r.Want
 	if !r.Plain {
 		collectSecrets(want, secrets, false)
 		want = Revealed(want)
 	}
-	for _, f := range w.in.Check(r.Provider.Type, r.Address.Kind, want) {
+	if w.in.Check != nil && len(flaws) == 0 {
+		flaws = w.in.Check(r.Provider.Type, r.Address.Kind, want)
+	}
+	var diags hcl.Diagnostics
+	for _, f := range flaws {
 		for secret := range secrets {
 			if secret != "" && strings.Contains(f.Detail, secret) {
 				f.Detail = "The reason is not shown: it contains a sensitive value."
@@ -192,7 +201,7 @@ func (w *evaluation) objections(n *node, r Resource) hcl.Diagnostics {
 		}
 		diags = append(diags, mistake(n.resource.rangeAt(f.Path), f.Summary, "%s", f.Detail))
 	}
-	return diags
+	return r.Want, diags
 }
 
 // rangeAt returns the range of the attribute or the nested block of a path in a block, else of the

@@ -52,7 +52,7 @@ var vmShape = Block{
 		{
 			Name: "template", Type: cty.String, Form: YAML, Known: true,
 			Public: keptInLima,
-			Doc:    "A Lima template, whole YAML text, like file(\"templates/dev.yaml\").",
+			Doc:    "A Lima template: YAML text, like file(\"templates/dev.yaml\"), or the place of one, like \"template:docker\".",
 		},
 		{
 			Name: "params", Type: cty.Map(cty.String),

@@ -92,7 +92,7 @@ func (p *Provider) config(s *instance, doc map[string]any, accel string, disks m
 		auto = s.mark.Auto
 	}
 	c := &machine.Config{
-		CPUs: p.cpusOf(doc), Memory: p.memoryOf(doc), Accel: accel, Forwards: s.mark.inOrder(forwardsOf(doc, auto)),
+		CPUs: p.cpusOf(doc), Memory: p.memoryOf(doc), Accel: accel, Forwards: s.mark.forwards(doc, auto),
 		Others: map[string]cty.Value{
 			"root_disk": cty.NullVal(cty.DynamicPseudoType), "template": cty.NullVal(cty.String),
 			"params": paramsOf(doc, s.mark), "plain": cty.NullVal(cty.Bool), "mount": mountsOf(doc, s.mark),
@@ -113,7 +113,7 @@ func (p *Provider) config(s *instance, doc map[string]any, accel string, disks m
 		c.Others["plain"] = cty.False
 	}
 	if label != nil {
-		addDisks(c, namesOf(doc), disks, label)
+		s.mark.addDisks(c, namesOf(doc), disks, label)
 		s.mark.addMounts(c)
 	}
 	return c
@@ -129,8 +129,11 @@ func (m *mark) addMounts(c *machine.Config) {
 	}
 }
 
-// addDisks adds additional disks by their names.
-func addDisks(c *machine.Config, names []string, disks map[string]*observedDisk, label func(*observedDisk) string) {
+// addDisks adds additional disks by their names, if attributes set them.
+func (m *mark) addDisks(c *machine.Config, names []string, disks map[string]*observedDisk, label func(*observedDisk) string) {
+	if !m.sets(keyDisks) {
+		return
+	}
 	for _, name := range names {
 		id, word := providers.ID(""), name+" (gone)"
 		if d := disks[name]; d != nil {
@@ -154,12 +157,12 @@ func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, la
 	}
 	c := p.config(s, doc, accel, nil, nil)
 	if s.run != nil {
-		c.Forwards = s.mark.inOrder(forwardsOf(doc, s.run.Auto))
+		c.Forwards = s.mark.forwards(doc, s.run.Auto)
 	}
 	delete(c.Others, "root_disk") // its size is the file's
 	c.DiskIDs, c.Disks, c.Files = nil, nil, nil
 	if len(s.drivers) == 0 {
-		addDisks(c, namesOf(doc), disks, label)
+		s.mark.addDisks(c, namesOf(doc), disks, label)
 		s.mark.addMounts(c)
 		return c
 	}
@@ -174,7 +177,7 @@ func (p *Provider) runningConfig(s *instance, disks map[string]*observedDisk, la
 			c.Memory = n << 20
 		}
 	}
-	addDisks(c, p.attachedTo(argv), disks, label)
+	s.mark.addDisks(c, p.attachedTo(argv), disks, label)
 	s.mark.addMounts(c)
 	return c
 }
@@ -307,6 +310,17 @@ func parseSize(text string) (uint64, bool) {
 	return uint64(n * float64(uint64(1)<<shift)), true
 }
 
+// sets reports whether attributes set a key of the definition, and not the template. Without a mark they set all.
+func (m *mark) sets(key string) bool { return m == nil || slices.Contains(m.Keys, key) }
+
+// forwards returns the ports that attributes forward in a definition.
+func (m *mark) forwards(doc map[string]any, auto []string) []machine.Forward {
+	if !m.sets(keyForwards) {
+		return nil
+	}
+	return m.inOrder(forwardsOf(doc, auto))
+}
+
 // inOrder returns forwarded ports in the order in which the spec has them.
 func (m *mark) inOrder(all []machine.Forward) []machine.Forward {
 	if m == nil {
@@ -404,10 +418,13 @@ func paramsOf(doc map[string]any, m *mark) cty.Value {
 	}
 }
 
-// mountsOf returns the mounts of a definition as the attribute mount.
+// mountsOf returns the mounts that attributes set in a definition, as the attribute mount.
 func mountsOf(doc map[string]any, m *mark) cty.Value {
 	var all []cty.Value
 	list, _ := doc[keyMounts].([]any)
+	if !m.sets(keyMounts) {
+		list = nil
+	}
 	for _, entry := range list {
 		e, _ := entry.(map[string]any)
 		writable, _ := e["writable"].(bool)

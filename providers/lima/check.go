@@ -63,14 +63,14 @@ func checkTemplate(want cty.Value, vmTypes []string) []spec.Flaw {
 		return flaws
 	}
 	doc, err := yamltext.Parse(template.AsString())
-	if err != nil { // the language has refused it
+	if err != nil { // the language has refused it, or it has the place of the template
 		return nil
 	}
 	for _, flaw := range checkFields(doc) {
 		add("%s", flaw)
 	}
-	if _, has := doc[keyBase]; has {
-		add("It is based on another one (`base`). Give the whole template: `limactl template copy --embed-all FILE -` writes one.")
+	if _, has := doc[keyBase]; has { // what it is based on is not known
+		return flaws
 	}
 	for key, attr := range map[string]string{keyCPUs: "cpus", keyMemory: "memory", keyDisk: "root_disk { size }", keyPlain: "plain"} {
 		if _, has := doc[key]; has {

@@ -34,6 +34,7 @@ const (
 	keyBase       = "base"
 	keyMountType  = "mountType"
 	keyNetworks   = "networks"
+	keyProbes     = "probes"
 
 	keyMountTypesUnsupported = "mountTypesUnsupported"
 )

@@ -19,15 +19,20 @@ import (
 
 // environment returns the environment of vmctl-lima for an instance with that accelerator.
 func (p *Provider) environment(accel string) []string {
-	var all []string
-	for _, name := range passedOn {
-		if value := p.host.Getenv(name); value != "" {
-			all = append(all, name+"="+value)
-		}
-	}
-	all = append(all, "LIMA_HOME="+p.home)
+	all := append(p.host.environment(), "LIMA_HOME="+p.home)
 	if p.emulates(accel) {
 		all = append(all, "QEMU_SYSTEM_X86_64=qemu-system-x86_64 -machine q35,vmport=off -accel tcg,thread=multi")
+	}
+	return all
+}
+
+// environment returns the environment of vmctl-lima for an act that no home has a part in.
+func (h Host) environment() []string {
+	var all []string
+	for _, name := range passedOn {
+		if value := h.Getenv(name); value != "" {
+			all = append(all, name+"="+value)
+		}
 	}
 	return all
 }
@@ -66,7 +71,12 @@ func (e *refusedError) Error() string { return e.reason }
 
 // runTool runs vmctl-lima to its end, forwards what Lima logs as progress, and returns the failure that it
 // reports.
-func (p *Provider) runTool(ctx context.Context, accel string, input []byte, answer any, log providers.Log, args ...string) (err error) {
+func (p *Provider) runTool(ctx context.Context, accel string, input []byte, answer any, log providers.Log, args ...string) error {
+	return p.runIn(ctx, p.environment(accel), input, answer, log, args...)
+}
+
+// runIn is runTool in another environment.
+func (p *Provider) runIn(ctx context.Context, environment []string, input []byte, answer any, log providers.Log, args ...string) (err error) {
 	if missing := p.missing(); missing != nil {
 		return missing
 	}
@@ -75,7 +85,7 @@ func (p *Provider) runTool(ctx context.Context, accel string, input []byte, answ
 		return err
 	}
 	child, err := p.processes.Start(process.Command{
-		Path: p.host.Program, Args: args, Env: p.environment(accel), Stdin: in, Stdout: out.theirs, Stderr: said.theirs,
+		Path: p.host.Program, Args: args, Env: environment, Stdin: in, Stdout: out.theirs, Stderr: said.theirs,
 	})
 	closeAll(in, out.theirs, said.theirs)
 	if err != nil {

@@ -50,11 +50,12 @@ type Host struct {
 
 // Type returns the provider type.
 func Type(h Host) providers.Type {
-	shared := new(homes)
+	shared, templates := new(homes), &expander{provider: &Provider{host: h}}
 	return providers.Type{
-		Name:  TypeName,
-		Kinds: kinds,
-		Check: func(kind spec.Kind, want cty.Value) []spec.Flaw { return check(kind, want, h.vmTypes()) },
+		Name:   TypeName,
+		Kinds:  kinds,
+		Check:  func(kind spec.Kind, want cty.Value) []spec.Flaw { return check(kind, want, h.vmTypes()) },
+		Expand: templates.expand,
 
 		Produces:  machine.Produces(),
 		NameLimit: nameLimit,

@@ -74,6 +74,7 @@ func (b Build) system() string {
 // has to exit.
 func Main(ctx context.Context, env Env) int {
 	a := newApp(env)
+	a.expand = expanderOf(ctx, a.types)
 	// Running steps end safely even if nobody reads the output.
 	stop := context.AfterFunc(ctx, a.stopWaiting)
 	defer stop()
@@ -97,6 +98,7 @@ type app struct {
 	stderr       *sink
 	global       globalFlags
 	types        providers.Types
+	expand       expander
 	answer       bool // a document was written: nothing else may follow on stdout
 	streams      bool // the command writes a line per event, the last one says how it ended
 	changes      atomic.Pointer[mutatingCommand]

@@ -77,7 +77,7 @@ func (a *app) readAnyway() *spec.Config {
 // read.
 func (a *app) readSpec(source *spec.Source) (*spec.Config, hcl.Diagnostics) {
 	in := a.inputs(source)
-	in.Check = a.check
+	in.Check, in.Expand = a.check, a.expand
 	config, diags := spec.Load(a.specDir(), in)
 	a.config = config
 	return config, diags
@@ -147,7 +147,7 @@ func (a *app) openedAnyway(config *spec.Config, diags hcl.Diagnostics, ending bo
 		return p, err
 	}
 	in := a.inputs(nil)
-	in.Check, in.Partial, in.AllowMissingFiles = a.check, true, ending
+	in.Check, in.Expand, in.Partial, in.AllowMissingFiles = a.check, a.expand, true, ending
 	config, _ = spec.Load(a.specDir(), in) //nolint:errcheck // what is wrong is known: flawed
 	if config.Settings.ID == "" || ending && config.RemovalsUnread {
 		return nil, err

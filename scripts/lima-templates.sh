@@ -1,0 +1,50 @@
+#!/bin/bash
+# Copies Lima's built-in templates, of the version that vmctl's packages have, for `template = "template:NAME"`.
+#
+# usage: scripts/lima-templates.sh OUTDIR
+set -euo pipefail
+umask 022
+
+module=github.com/lima-vm/lima/v2
+
+if [ $# != 1 ]; then
+  printf 'usage: %s OUTDIR\n' "${0##*/}" >&2
+  exit 2
+fi
+mkdir -p "$(dirname "$1")"
+out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/../cmd/vmctl-lima"
+go mod download "$module"
+source=$(go list -m -f '{{.Dir}}' "$module")/templates
+rm -rf "$out"
+cp -R "$source" "$out"
+chmod -R u+w "$out"
+
+# A module has no symbolic links: these are those of Lima v2.2.0, where many templates have a second name.
+link() { # FILE NAME
+  cp "$out/$1.yaml" "$out/$2.yaml"
+}
+link _images/fedora-44 _images/fedora
+link _images/freebsd-15 _images/freebsd
+link _images/macos-26 _images/macos
+link _images/opensuse-leap-16 _images/opensuse-leap
+link _images/ubuntu-26.04 _images/ubuntu
+link _images/ubuntu-26.04 _images/ubuntu-lts
+link almalinux-10 almalinux
+link alpine-3.23 alpine
+link centos-stream-9 centos-stream
+link debian-13 debian
+link experimental/almalinux-kitten-10 experimental/almalinux-kitten
+link experimental/freebsd-16 experimental/freebsd-current
+link experimental/ubuntu-26.10 experimental/ubuntu-next
+link fedora-44 fedora
+link freebsd-15 freebsd
+link linuxbrew homebrew-linux
+link macos-26 macos
+link opensuse-leap-16 opensuse-leap
+link opensuse-leap opensuse
+link oraclelinux-10 oraclelinux
+link rocky-10 rocky
+link ubuntu-26.04 ubuntu
+link ubuntu-26.04 ubuntu-lts
+link windows-11 windows
