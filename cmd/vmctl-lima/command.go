@@ -68,7 +68,7 @@ func rootCommand(std streams) *cobra.Command {
 		}
 	}
 	root.AddCommand(
-		versionCommand(), checkCommand(), embedCommand(), makeCommand(), startCommand(), deleteCommand(), diskCommand(),
+		versionCommand(), checkCommand(), embedCommand(), makeCommand(), startCommand(), deleteCommand(), diskCommand(), messageCommand(),
 		hostagentCommand(), usernetCommand(),
 	)
 	return root

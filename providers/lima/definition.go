@@ -35,6 +35,7 @@ const (
 	keyMountType  = "mountType"
 	keyNetworks   = "networks"
 	keyProbes     = "probes"
+	keyMessage    = "message"
 
 	keyMountTypesUnsupported = "mountTypesUnsupported"
 )

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guard.Did(providers.Done, append(evidence, others...)...), nil
+	return guard.Did(providers.Done, slices.Concat(evidence, others, j.message(ctx, port))...), nil
 }
 
 // waitForPort waits until the host agent has reported the port of this host that leads to the guest's
