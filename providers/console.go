@@ -47,6 +47,12 @@ type LogLister interface {
 	Logs(a spec.Address, o Object) ([]LogFile, error)
 }
 
+// HostLogger is a provider that has logs of the processes which run its VMs on this host.
+type HostLogger interface {
+	// HostLogs lists the logs of a VM's processes, of its present or its last run. A file may be missing.
+	HostLogs(o Object) []LogFile
+}
+
 // LogFile is one log.
 type LogFile struct {
 	Name string // ends with .log, or with .log.1 for the run before; no other log of the VM has it

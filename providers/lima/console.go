@@ -18,6 +18,7 @@ import (
 var (
 	_ providers.ConsoleReader = (*Provider)(nil)
 	_ providers.LogLister     = (*Provider)(nil)
+	_ providers.HostLogger    = (*Provider)(nil)
 )
 
 // Console returns a part of the guest's console output, which Lima begins anew at each start.
@@ -59,6 +60,16 @@ func (p *Provider) Logs(_ spec.Address, o providers.Object) ([]providers.LogFile
 		}
 	}
 	return all, err
+}
+
+// HostLogs implements providers.HostLogger: what the host agent reports, and its log, which has the last words of QEMU and
+// ssh, too.
+func (p *Provider) HostLogs(o providers.Object) []providers.LogFile {
+	var all []providers.LogFile
+	for _, name := range []string{eventsLog, agentLog} {
+		all = append(all, providers.LogFile{Name: name, Path: p.path(o.Name, name)})
+	}
+	return all
 }
 
 // console returns the log of the first console that the guest has written to: which one it uses

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"vmctl/providers"
@@ -22,20 +23,54 @@ func (a *app) keptLogs(ctx context.Context, r logsRequest) error {
 	if err != nil {
 		return err
 	}
-	all := a.logText(addr)
+	var files []string
 	for _, k := range kept {
-		for _, path := range k.Files {
-			all.write(fmt.Appendf(nil, "==> %s <==\n", path))
-			c := console{address: addr, reader: keptFile(path)}
-			from, err := c.tail(ctx, r.tail)
-			if err == nil {
-				err = c.copy(ctx, from, all.write)
-			}
-			if err != nil {
-				return err
-			}
-			all.write([]byte("\n"))
+		files = append(files, k.Files...)
+	}
+	return a.logFiles(ctx, addr, files, r.tail)
+}
+
+// hostLogs shows the logs of the processes that run a VM.
+func (a *app) hostLogs(ctx context.Context, r logsRequest) (err error) {
+	s, err := a.observe(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	v, err := a.logged(s, r)
+	if err != nil {
+		return err
+	}
+	logger, ok := providers.Ability[providers.HostLogger](v.system.Provider)
+	if !ok {
+		return newProblem(classFailed, "no_log", "read the logs of the processes of "+v.address.String()+": "+v.system.Ref.String()+" has none, its system keeps them")
+	}
+	var files []string
+	for _, f := range logger.HostLogs(*v.object) {
+		if _, err := os.Stat(f.Path); !errors.Is(err, fs.ErrNotExist) {
+			files = append(files, f.Path)
 		}
+	}
+	if len(files) == 0 {
+		return newProblem(classFailed, "no_log", "read the logs of the processes of "+v.address.String()+": there are none: it was never started")
+	}
+	return a.logFiles(ctx, v.address, files, r.tail)
+}
+
+// logFiles shows logs of a VM, each after its path; tail counts the last lines, below 0: all.
+func (a *app) logFiles(ctx context.Context, addr spec.Address, files []string, tail int) error {
+	all := a.logText(addr)
+	for _, path := range files {
+		all.write(fmt.Appendf(nil, "==> %s <==\n", path))
+		c := console{address: addr, reader: logFile(path)}
+		from, err := c.tail(ctx, tail)
+		if err == nil {
+			err = c.copy(ctx, from, all.write)
+		}
+		if err != nil {
+			return err
+		}
+		all.write([]byte("\n"))
 	}
 	all.end()
 	return nil
@@ -63,13 +98,13 @@ func keptOf(p *project, name string) (spec.Address, []keptlog.Kept, error) {
 	return addr, kept, err
 }
 
-// keptFile reads a file as if it were a console.
-type keptFile string
+// logFile reads a file as if it were a console.
+type logFile string
 
-var _ providers.ConsoleReader = keptFile("")
+var _ providers.ConsoleReader = logFile("")
 
 // Console implements providers.ConsoleReader.
-func (path keptFile) Console(_ context.Context, _ providers.Object, from int64, most int) (part providers.Console, err error) {
+func (path logFile) Console(_ context.Context, _ providers.Object, from int64, most int) (part providers.Console, err error) {
 	f, err := os.Open(string(path))
 	if err != nil {
 		return part, err

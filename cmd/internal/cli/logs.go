@@ -24,6 +24,7 @@ type logsRequest struct {
 	follow bool
 	script string // the name of a script, whose log is shown; "": the console is
 	kept   bool   // the logs that are kept are shown
+	host   bool   // the logs of the processes that run the VM are shown
 }
 
 type logsDocument struct {
@@ -52,7 +53,9 @@ func (a *app) logsCommand() *cobra.Command {
 			"started, and when it was removed by apply or destroy with --keep-logs. It shows each\n" +
 			"file, the latest VM of the name last, with (sensitive) in place of secrets: the\n" +
 			"console, the logs of the scripts, and for Lima those of the host agent. vmctl keeps\n" +
-			fmt.Sprintf("at most 16 MiB of each, of the last %d VMs of a name, on the machine that ran it.", keptlog.VMs),
+			fmt.Sprintf("at most 16 MiB of each, of the last %d VMs of a name, on the machine that ran it.\n\n"+
+				"--host shows the logs of the processes that run the VM on this host, each after its\n"+
+				"path: for Lima what the host agent reports, and its log.", keptlog.VMs),
 		Args: one("the name of a VM"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.name = args[0]
@@ -65,6 +68,12 @@ func (a *app) logsCommand() *cobra.Command {
 			if r.kept && (r.follow || r.script != "") {
 				return rejected("usage", "vm logs: --kept shows files that do not grow, those of scripts too: leave out --follow and --provision")
 			}
+			if r.host && (r.follow || r.script != "" || r.kept) {
+				return rejected("usage", "vm logs: --host shows files as they are now: leave out --follow, --provision and --kept")
+			}
+			if r.host {
+				return a.hostLogs(cmd.Context(), r)
+			}
 			if r.kept {
 				return a.keptLogs(cmd.Context(), r)
 			}
@@ -74,6 +83,7 @@ func (a *app) logsCommand() *cobra.Command {
 	r.register(cmd.Flags(), "VM")
 	cmd.Flags().StringVar(&r.script, "provision", "", "show the log of the script `NAME` instead")
 	cmd.Flags().BoolVar(&r.kept, "kept", false, "show the logs that were kept when the VM failed or was removed")
+	cmd.Flags().BoolVar(&r.host, "host", false, "show the logs of the processes that run the VM instead")
 	return cmd
 }
 
@@ -211,25 +221,35 @@ func (l scriptLog) Console(ctx context.Context, _ providers.Object, from int64, 
 	return l.logger.ScriptLog(ctx, l.address, l.name, from, most)
 }
 
-// console finds the console of one VM, or the log of one of its scripts.
-func (a *app) console(s observation, r logsRequest) (console, error) {
+// logged finds the VM whose logs are to be read.
+func (a *app) logged(s observation, r logsRequest) (observedAddress, error) {
 	addr, err := vmOf(s.project, r.name)
 	if err != nil {
-		return console{}, err
+		return observedAddress{}, err
 	}
 	v := s.at(addr)
 	switch status := v.status(); {
 	case v.unknown != nil:
 		e := newProblem(classRefused, "unknown", "read the console of "+addr.String()+": it cannot be said what is there", status.Next...)
 		e.Seen = []string{status.Reason}
-		return console{}, e
+		return v, e
 	case v.object == nil:
 		next := []string{a.commandLine("apply", planFlags{})}
 		if kept, err := keptlog.List(s.project.keptLogs(), addr); err == nil && len(kept) > 0 {
 			next = append(next, a.commandLine("vm logs", planFlags{}, addr.String(), "--kept")+" shows logs that were kept")
 		}
-		return console{}, newProblem(classFailed, "missing", "read the console of "+addr.String()+": it does not exist ("+status.Reason+")", next...)
+		return v, newProblem(classFailed, "missing", "read the console of "+addr.String()+": it does not exist ("+status.Reason+")", next...)
 	}
+	return v, nil
+}
+
+// console finds the console of one VM, or the log of one of its scripts.
+func (a *app) console(s observation, r logsRequest) (console, error) {
+	v, err := a.logged(s, r)
+	if err != nil {
+		return console{}, err
+	}
+	addr := v.address
 	if r.script != "" {
 		logger, ok := providers.Ability[providers.ScriptLogger](v.system.Provider)
 		if !ok {
