@@ -213,7 +213,12 @@ func (p *Provider) login(s *instance, l machine.Login) string {
 	if l.User != "" && l.User != rootUser {
 		return l.User
 	}
-	if u, ok := s.doc[keyUser].(map[string]any); ok {
+	return ownUser(s.doc)
+}
+
+// ownUser returns the user that Lima makes in an instance of that definition.
+func ownUser(doc map[string]any) string {
+	if u, ok := doc[keyUser].(map[string]any); ok {
 		if name := text(u["name"], ""); name != "" {
 			return name
 		}

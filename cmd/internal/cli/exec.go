@@ -29,7 +29,8 @@ func (a *app) execCommand() *cobra.Command {
 		Long: "Run a command as the VM's SSH user. The command gets its arguments unchanged: no\n" +
 			"shell reads them. The exit code is the command's, or 255 if it was not run. A VM\n" +
 			"that is off is not started. With --json, the exit status and the output are one\n" +
-			"document.",
+			"document.\n\n" +
+			asLimactl,
 		Args: between(2, -1, "the name of a VM and a command"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			command := args[1:]
@@ -50,8 +51,12 @@ func (a *app) exec(ctx context.Context, name string, command []string) error {
 	return a.inside(ctx, visit{
 		vm: name, command: "vmctl vm exec", program: command[0],
 		way: func(v observedAddress) (func() (int, error), error) {
-			g, err := a.guest(ctx, v)
-			return func() (int, error) { return a.execIn(ctx, g, command) }, err
+			values, folder, err := a.visitor(v)
+			if err != nil {
+				return nil, err
+			}
+			g, err := a.guestAs(ctx, v, values)
+			return func() (int, error) { return a.execIn(ctx, g, commandIn(folder, command)) }, err
 		},
 	})
 }

@@ -12,7 +12,10 @@ import (
 )
 
 // target returns the SSH target of a VM, from its provider.
-func (a *app) target(v observedAddress) (sshx.Target, error) {
+func (a *app) target(v observedAddress) (sshx.Target, error) { return a.targetAs(v, v.values()) }
+
+// targetAs is target with the login that the values say.
+func (a *app) targetAs(v observedAddress, values cty.Value) (sshx.Target, error) {
 	if v.object == nil {
 		return sshx.Target{}, errNoEndpoint
 	}
@@ -20,17 +23,22 @@ func (a *app) target(v observedAddress) (sshx.Target, error) {
 	if !ok {
 		return sshx.Target{}, fmt.Errorf("a VM of %s has nothing to log into", v.system.Ref)
 	}
-	l, err := reacher.Reach(*v.object, v.values())
+	l, err := reacher.Reach(*v.object, values)
 	return guest.Target(l), err
 }
 
 // guest returns the inside of a VM that runs. The caller closes it.
 func (a *app) guest(ctx context.Context, v observedAddress) (providers.Guest, error) {
+	return a.guestAs(ctx, v, v.values())
+}
+
+// guestAs is guest with the login that the values say.
+func (a *app) guestAs(ctx context.Context, v observedAddress, values cty.Value) (providers.Guest, error) {
 	host, ok := providers.Ability[providers.Host](v.system.Provider)
 	if !ok {
 		return nil, fmt.Errorf("a VM of %s cannot be entered", v.system.Ref)
 	}
-	return host.Enter(ctx, *v.object, v.values())
+	return host.Enter(ctx, *v.object, values)
 }
 
 // values returns the attributes with the login to a VM: those of the files, else of the record.
