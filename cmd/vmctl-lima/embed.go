@@ -8,12 +8,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/lima-vm/lima/v2/pkg/limatmpl"
-	"github.com/lima-vm/lima/v2/pkg/usrlocal"
 	"github.com/spf13/cobra"
 )
 
@@ -23,7 +21,8 @@ type embedded struct {
 }
 
 func embedCommand() *cobra.Command {
-	return &cobra.Command{
+	var templates string
+	cmd := &cobra.Command{
 		Use:   "embed DIR",
 		Short: "Print the template that standard input has or names, with its bases and the files of its scripts in it; relative ones are in DIR",
 		Args:  cobra.ExactArgs(1),
@@ -32,7 +31,7 @@ func embedCommand() *cobra.Command {
 			if err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
-			if err := useBuiltIn(); err != nil {
+			if err := useBuiltIn(templates); err != nil {
 				return nil, err
 			}
 			http.DefaultClient = fetching() // Lima takes a page that reports an error for a template
@@ -43,6 +42,8 @@ func embedCommand() *cobra.Command {
 			return embedded{Template: all}, nil
 		}),
 	}
+	cmd.Flags().StringVar(&templates, "templates", "", "folder of Lima's templates, instead of the one that was installed with this program")
+	return cmd
 }
 
 // embed returns a template, given as its YAML or by Lima's name for it, with its bases in it. Their relative paths
@@ -62,25 +63,17 @@ func embed(ctx context.Context, dir, text string) (string, error) {
 	return string(template.Bytes), nil
 }
 
-// useBuiltIn lets Lima find its own templates beside this program, and none in a LIMA_HOME: a spec means the same on
-// every machine.
-func useBuiltIn() error {
-	const variable = "LIMA_TEMPLATES_PATH"
-	if os.Getenv(variable) != "" {
-		return nil
+// useBuiltIn lets Lima find its own templates in a folder, or beside this program if that is "", and none in a
+// LIMA_HOME: a spec means the same on every machine.
+func useBuiltIn(folder string) error {
+	if folder == "" {
+		program, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		folder = filepath.Join(filepath.Dir(program), "..", "share", "lima", "templates")
 	}
-	shares, err := usrlocal.ShareLima()
-	if err != nil {
-		return err
-	}
-	var dirs []string
-	for _, share := range shares {
-		dirs = append(dirs, filepath.Join(share, "templates"))
-	}
-	if len(dirs) == 0 {
-		dirs = []string{os.DevNull} // those that have no template of Lima's need none
-	}
-	return os.Setenv(variable, strings.Join(dirs, string(filepath.ListSeparator)))
+	return os.Setenv("LIMA_TEMPLATES_PATH", folder)
 }
 
 // fetchLimit is the time that a template of another machine may take.

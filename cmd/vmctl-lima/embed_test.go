@@ -53,8 +53,7 @@ func TestEmbed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHome(t)
-			h.env = []string{"LIMA_TEMPLATES_PATH=" + templates}
-			got, failed := h.try(c.template, "embed", dir)
+			got, failed := h.try(c.template, "embed", "--templates="+templates, dir)
 			contains(t, failed, c.failure)
 			if text, _ := got["template"].(string); c.failure == "" {
 				if described := describe(t, text); !inOrder(described, c.want) {
