@@ -136,8 +136,8 @@ func usages() map[string]usage {
 	}
 }
 
-// real returns a house with vmctl's own systems.
-func real(t *testing.T) *house {
+// builtIn returns a house with vmctl's own systems.
+func builtIn(t *testing.T) *house {
 	t.Helper()
 	h := newHouse(t, simulated)
 	h.builtIn = true
@@ -148,26 +148,26 @@ func real(t *testing.T) *house {
 // worlds lists states of a project in which the tests call every command.
 func worlds(t *testing.T) map[string]func() *house {
 	return map[string]func() *house{
-		"nothing is there": func() *house { return real(t) },
+		"nothing is there": func() *house { return builtIn(t) },
 		"all is there": func() *house {
-			h := real(t)
+			h := builtIn(t)
 			h.run("apply", "--auto-approve").exits(0)
 			return h
 		},
 		"an edit waits": func() *house {
-			h := real(t)
+			h := builtIn(t)
 			h.run("apply", "--auto-approve").exits(0)
 			h.replace("256MiB", "512MiB")
 			return h
 		},
 		"the spec has mistakes": func() *house {
-			h := real(t)
+			h := builtIn(t)
 			h.run("apply", "--auto-approve").exits(0)
 			h.replace(`"256MiB"`, `"8G"`)
 			return h
 		},
 		"the state is corrupt": func() *house {
-			h := real(t)
+			h := builtIn(t)
 			h.run("apply", "--auto-approve").exits(0)
 			h.corrupt(`{"e":`)
 			return h
