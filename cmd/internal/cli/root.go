@@ -54,7 +54,7 @@ func (a *app) root() *cobra.Command {
 		a.driftCommand(), a.importCommand(), a.schemaCommand(), a.explainCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.cleanupCommand(),
-		a.vmCommand(), a.diskCommand(), a.containerCommand(), a.workspaceCommand(), a.jobCommand(),
+		a.vmCommand(), a.diskCommand(), a.engineCommand(), a.containerCommand(), a.workspaceCommand(), a.jobCommand(),
 		a.simVMCommand(), a.terraformCallCommand(), a.jobWorkerCommand(), a.mountTransportCommand(),
 	)
 	root.Flags().BoolVar(&a.showsVersion, "version", false, "show the version of vmctl")
