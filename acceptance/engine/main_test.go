@@ -166,3 +166,15 @@ func (d *daemon) must(method, path, body string) string {
 	}
 	return text
 }
+
+// kill ends the engine as a crash would. Its containers live on until it starts again.
+func (d *daemon) kill() {
+	d.t.Helper()
+	if err := d.cmd.Process.Kill(); err != nil {
+		d.t.Fatal(err)
+	}
+	_ = d.cmd.Wait() //nolint:errcheck // it was killed
+	if err := d.log.Close(); err != nil {
+		d.t.Error(err)
+	}
+}

@@ -148,7 +148,7 @@ func differences(r spec.Resource, o *providers.Object) []string {
 	for _, name := range watchedAttributes() {
 		isIgnored := slices.ContainsFunc(ignored, func(path cty.Value) bool { return path.AsString() == name || path.AsString() == "all" })
 		want, now := ctyread.KnownAttr(r.Want, name), ctyread.KnownAttr(o.Attrs, name)
-		if isIgnored || !ctyread.Known(want) || !ctyread.Has(o.Attrs, name) || want.RawEquals(now) {
+		if isIgnored || !ctyread.Known(want) || !ctyread.Has(o.Attrs, name) || now == cty.NilVal || !want.Type().Equals(now.Type()) || want.Equals(now).True() {
 			continue
 		}
 		all = append(all, name)
