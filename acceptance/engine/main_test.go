@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -170,10 +171,22 @@ func (d *daemon) must(method, path, body string) string {
 // kill ends the engine as a crash would. Its containers live on until it starts again.
 func (d *daemon) kill() {
 	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, "x", "containerd", "containerd.pid"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	containerd, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		d.t.Fatal(err)
+	}
 	if err := d.cmd.Process.Kill(); err != nil {
 		d.t.Fatal(err)
 	}
 	_ = d.cmd.Wait() //nolint:errcheck // it was killed
+	// Its containerd ends with it, a moment later. An engine that starts meanwhile would take it for its own.
+	for deadline := time.Now().Add(patience); syscall.Kill(containerd, 0) == nil && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
 	if err := d.log.Close(); err != nil {
 		d.t.Error(err)
 	}
