@@ -78,6 +78,7 @@ func newDaemon(t *testing.T) *daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		_ = syscall.Unmount(filepath.Join(dir, "data"), syscall.MNT_DETACH) //nolint:errcheck // only one that was killed leaves a mount
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
