@@ -119,7 +119,7 @@ func (m *mirror) follow(ctx context.Context) error {
 	events, ended := make(chan event), make(chan error, 1)
 	go func() { ended <- readEvents(ctx, stream, events) }()
 	err = m.look(ctx, c, events, ended)
-	cancel() // it ends readEvents
+	cancel()           // it ends readEvents
 	_ = stream.Close() //nolint:errcheck // it was only read
 	for range events { //nolint:revive // what is left does not count any more: all is listed again
 	}
@@ -240,7 +240,9 @@ func (m *mirror) inspectAll(ctx context.Context, all map[mirrored]seen) {
 	}
 }
 
-func compareKeys(a, b mirrored) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id)) }
+func compareKeys(a, b mirrored) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
+}
 
 // compare tells the differences of a kind to what was known. Nothing is gone because a list has gaps.
 func (m *mirror) compare(kind spec.Kind, now map[mirrored]seen, isWhole bool) error {
