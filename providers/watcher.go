@@ -6,26 +6,26 @@ import "context"
 type Watcher interface {
 	// Watch tells each object that is there, and then each change, in the system's order, until ctx ends or tell fails. A
 	// lost connection is made again, and what differs after it is told.
-	Watch(ctx context.Context, tell func(Sighting) error) error
+	Watch(ctx context.Context, tell func(Notice) error) error
 }
 
-// Sighting is a change that was noticed in a system that is watched.
-type Sighting struct {
-	Change Sight
-	Object Object // of SightListed and SightLost: none
-	Reason string // of SightUnknown and SightLost
+// Notice is a change that was noticed in a system that is watched.
+type Notice struct {
+	Change NoticeKind
+	Object Object // of NoticedListed and NoticedLost: none
+	Reason string // of NoticedUnknown and NoticedLost
 }
 
-// Sight says what was noticed.
-type Sight string
+// NoticeKind says what was noticed.
+type NoticeKind string
 
 // What is noticed in a system that is watched.
 const (
-	SightPresent Sight = "present" // it was there when the watch began
-	SightAdded   Sight = "added"
-	SightChanged Sight = "changed"
-	SightRemoved Sight = "removed"
-	SightUnknown Sight = "unknown" // it is there and cannot be read
-	SightListed  Sight = "listed"  // all that is there has been told
-	SightLost    Sight = "lost"    // the connection: what changes meanwhile is told later
+	NoticedPresent NoticeKind = "present" // it was there when the watch began
+	NoticedAdded   NoticeKind = "added"
+	NoticedChanged NoticeKind = "changed"
+	NoticedRemoved NoticeKind = "removed"
+	NoticedUnknown NoticeKind = "unknown" // it is there and cannot be read
+	NoticedListed  NoticeKind = "listed"  // all that is there has been told
+	NoticedLost    NoticeKind = "lost"    // the connection: what changes meanwhile is told later
 )

@@ -31,7 +31,7 @@ const (
 
 // Watch implements providers.Watcher. An engine keeps few events, and none over a restart: an event only says where to look,
 // and after a lost connection everything is listed again.
-func (p *Objects) Watch(ctx context.Context, tell func(providers.Sighting) error) error {
+func (p *Objects) Watch(ctx context.Context, tell func(providers.Notice) error) error {
 	m := mirror{p: p, tell: tell, all: map[mirrored]seen{}}
 	for {
 		err := m.follow(ctx)
@@ -42,7 +42,7 @@ func (p *Objects) Watch(ctx context.Context, tell func(providers.Sighting) error
 		case errors.As(err, &refused):
 			return refused.err
 		}
-		if err := m.say(providers.Sighting{Change: providers.SightLost, Reason: err.Error()}); err != nil {
+		if err := m.say(providers.Notice{Change: providers.NoticedLost, Reason: err.Error()}); err != nil {
 			return refusedBy(err)
 		}
 		if clock.Sleep(ctx, watchPause) != nil {
@@ -71,15 +71,15 @@ type mirrored struct {
 	id   string
 }
 
-// mirror is what is known of an engine that is watched.
+// mirror holds the objects of an engine that is watched, as they were told last.
 type mirror struct {
 	p      *Objects
-	tell   func(providers.Sighting) error
+	tell   func(providers.Notice) error
 	all    map[mirrored]seen
 	listed bool // once
 }
 
-func (m *mirror) say(s providers.Sighting) error {
+func (m *mirror) say(s providers.Notice) error {
 	if err := m.tell(s); err != nil {
 		return &tellError{err}
 	}
@@ -121,7 +121,7 @@ func (m *mirror) follow(ctx context.Context) error {
 	err = m.look(ctx, c, events, ended)
 	cancel()           // it ends readEvents
 	_ = stream.Close() //nolint:errcheck // it was only read
-	for range events { //nolint:revive // what is left does not count any more: all is listed again
+	for range events { // they do not count any more: all is listed again
 	}
 	return err
 }
@@ -132,7 +132,7 @@ func (m *mirror) look(ctx context.Context, c *connection, events <-chan event, e
 		return err
 	}
 	m.listed = true
-	if err := m.say(providers.Sighting{Change: providers.SightListed}); err != nil {
+	if err := m.say(providers.Notice{Change: providers.NoticedListed}); err != nil {
 		return err
 	}
 	ping := time.NewTicker(watchPing)
@@ -176,14 +176,13 @@ func (m *mirror) changed(ctx context.Context, e event) error {
 // container looks at one container.
 func (m *mirror) container(ctx context.Context, id string) error {
 	key := mirrored{spec.Container, id}
-	raw, err := m.p.c.get(ctx, "/containers/"+id+"/json")
+	s, err := m.p.inspect(ctx, id)
 	switch {
 	case isAbsent(err):
 		return m.gone(key)
-	case err != nil:
+	case err != nil && s.flaw == nil: // there was no answer
 		return err
 	}
-	s := inspectedContainer(raw)
 	if s.id != id {
 		s.id, s.flaw = id, cmp.Or(s.flaw, fmt.Errorf("the engine answers with the ID %.70q", s.id))
 	}
@@ -269,7 +268,7 @@ func (m *mirror) gone(key mirrored) error {
 		return nil
 	}
 	delete(m.all, key)
-	return m.say(providers.Sighting{Change: providers.SightRemoved, Object: m.object(before)})
+	return m.say(providers.Notice{Change: providers.NoticedRemoved, Object: m.object(before)})
 }
 
 // have tells that an object is there, if it was not known to be as it is.
@@ -279,14 +278,14 @@ func (m *mirror) have(key mirrored, now seen) error {
 		return nil
 	}
 	m.all[key] = now
-	s := providers.Sighting{Change: providers.SightAdded, Object: m.object(now)}
+	s := providers.Notice{Change: providers.NoticedAdded, Object: m.object(now)}
 	switch {
 	case now.flaw != nil:
-		s.Change, s.Reason = providers.SightUnknown, now.flaw.Error()
+		s.Change, s.Reason = providers.NoticedUnknown, now.flaw.Error()
 	case !m.listed:
-		s.Change = providers.SightPresent
+		s.Change = providers.NoticedPresent
 	case known:
-		s.Change = providers.SightChanged
+		s.Change = providers.NoticedChanged
 	}
 	return m.say(s)
 }

@@ -46,17 +46,17 @@ func (a *app) engineWatchCommand() *cobra.Command {
 
 // watchDocument is a line of engine watch.
 type watchDocument struct {
-	FormatVersion string          `json:"format_version"`
-	Type          string          `json:"type"`
-	Engine        string          `json:"engine"`
-	Change        providers.Sight `json:"change"`
-	Kind          spec.Kind       `json:"kind,omitempty"`
-	ID            string          `json:"id,omitempty"`
-	Name          string          `json:"name,omitempty"`
-	State         string          `json:"state,omitempty"`
-	Address       string          `json:"address,omitempty"`
-	Drift         []string        `json:"drift,omitempty"`
-	Reason        string          `json:"reason,omitempty"`
+	FormatVersion string               `json:"format_version"`
+	Type          string               `json:"type"`
+	Engine        string               `json:"engine"`
+	Change        providers.NoticeKind `json:"change"`
+	Kind          spec.Kind            `json:"kind,omitempty"`
+	ID            string               `json:"id,omitempty"`
+	Name          string               `json:"name,omitempty"`
+	State         string               `json:"state,omitempty"`
+	Address       string               `json:"address,omitempty"`
+	Drift         []string             `json:"drift,omitempty"`
+	Reason        string               `json:"reason,omitempty"`
 }
 
 func (a *app) engineWatch(ctx context.Context, name string) (err error) {
@@ -78,8 +78,8 @@ func (a *app) engineWatch(ctx context.Context, name string) (err error) {
 		if system.Inside != v.address || !able {
 			continue
 		}
-		err := watcher.Watch(ctx, func(sight providers.Sighting) error {
-			if a.line(a.watched(s, system, sight)); a.stdout.ended() {
+		err := watcher.Watch(ctx, func(notice providers.Notice) error {
+			if a.line(a.watched(s, system, notice)); a.stdout.ended() {
 				return errNobodyReads
 			}
 			return nil
@@ -95,11 +95,11 @@ func (a *app) engineWatch(ctx context.Context, name string) (err error) {
 var errNobodyReads = errors.New("nobody reads standard output any more")
 
 // watched returns the line of what a watch has noticed.
-func (a *app) watched(s observation, system *planner.System, sight providers.Sighting) watchDocument {
-	o := sight.Object
+func (a *app) watched(s observation, system *planner.System, notice providers.Notice) watchDocument {
+	o := notice.Object
 	d := watchDocument{
-		FormatVersion: view.FormatVersion, Type: "engine", Engine: system.Inside.String(), Change: sight.Change,
-		Kind: o.Kind, ID: string(o.ID), Name: o.Name, State: o.State, Reason: sight.Reason,
+		FormatVersion: view.FormatVersion, Type: "engine", Engine: system.Inside.String(), Change: notice.Change,
+		Kind: o.Kind, ID: string(o.ID), Name: o.Name, State: o.State, Reason: notice.Reason,
 	}
 	if id := ctyread.Text(o.Attrs, "container_id"); id != "" {
 		d.ID = id
@@ -109,12 +109,12 @@ func (a *app) watched(s observation, system *planner.System, sight providers.Sig
 		return d
 	}
 	d.Address = r.Address.String()
-	switch sight.Change {
-	case providers.SightRemoved:
+	switch notice.Change {
+	case providers.NoticedRemoved:
 		d.Drift = []string{"missing"}
-	case providers.SightPresent, providers.SightAdded, providers.SightChanged:
+	case providers.NoticedPresent, providers.NoticedAdded, providers.NoticedChanged:
 		d.Drift = differences(r, &o)
-	case providers.SightUnknown, providers.SightListed, providers.SightLost:
+	case providers.NoticedUnknown, providers.NoticedListed, providers.NoticedLost:
 	}
 	return d
 }
