@@ -25,6 +25,9 @@ func (x *execution) begins(steps []int) []state.Entry {
 			reserved := x.withheld(x.reservation(i))
 			entry.Put = &reserved
 			x.remember(entry.Address, reserved)
+		} else if r, recorded := x.records[entry.Address]; recorded && x.Plan.Steps[i].Phase == providers.PhaseUp && len(r.Conditions) > 0 {
+			off := x.withheld(r) // after a crash, what was true before the object was found off is not taken for true of the next start
+			entry.Put = &off
 		}
 		entries = append(append(entries, x.forgetEntries(i)...), entry)
 	}

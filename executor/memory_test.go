@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -33,6 +34,7 @@ type memory struct {
 	works   map[string]providers.Work // "op address" -> what it was last given
 
 	reports map[string][]condition.Report // "op address" -> what it reports before it is held
+	limits  map[string]time.Duration      // "op" -> its limit; none if absent
 }
 
 type machine struct {
@@ -111,7 +113,7 @@ func (m *memory) Steps(c providers.Change) ([]providers.Step, error) {
 	}
 	steps := machinekit.Recipe(c, a)
 	for i := range steps {
-		steps[i].Timeout = 0 // the tests' own deadlines count
+		steps[i].Timeout = m.limits[steps[i].Op] // the tests' own deadlines count
 		if class, ok := m.class[steps[i].Op]; ok {
 			steps[i].Class = class
 		}
