@@ -116,8 +116,9 @@ func (m *mirror) follow(ctx context.Context) error {
 		cancel()
 		return err
 	}
-	events, ended := make(chan event), make(chan error, 1)
-	go func() { ended <- readEvents(ctx, stream, events) }()
+	heard, events, ended := make(chan event), make(chan event), make(chan error, 1)
+	go func() { ended <- readEvents(ctx, stream, heard) }()
+	go queue(heard, events)
 	err = m.look(ctx, c, events, ended)
 	cancel()           // it ends readEvents
 	_ = stream.Close() //nolint:errcheck // it was only read
@@ -381,6 +382,32 @@ func readEvents(ctx context.Context, from io.Reader, to chan<- event) error {
 		case to <- e:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// queue takes events at once and passes them on in their order: an engine loses the events of a listener that is far behind.
+// One that waits already says all that another one of the same object would.
+func queue(from <-chan event, to chan<- event) {
+	defer close(to)
+	var waiting []event
+	for from != nil || len(waiting) > 0 {
+		var next event
+		out := to
+		if len(waiting) == 0 {
+			out = nil
+		} else {
+			next = waiting[0]
+		}
+		select {
+		case e, ok := <-from:
+			if !ok {
+				from = nil
+			} else if !slices.Contains(waiting, e) {
+				waiting = append(waiting, e)
+			}
+		case out <- next:
+			waiting = waiting[1:]
 		}
 	}
 }
