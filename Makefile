@@ -102,7 +102,7 @@ test-acceptance: bin/gotest
 test-lima:
 	cd $(LIMA) && go test -timeout 15m ./...
 
-short: ## run the tests that need nothing installed, within a minute
+short: ## run the tests that need nothing installed, within two minutes
 	@scripts/short.sh
 
 repeat: ## run the short tests N times (30), four runs beside each other

@@ -25,8 +25,7 @@ func Skipped(out io.Writer, getenv func(string) string) (bool, error) {
 	return true, err
 }
 
-// Long leaves out a test where only the short ones are wanted: on 2 cores all of them end within a minute (row
-// J65).
+// Long leaves out a test where only the short ones are wanted, of which scripts/short.sh limits the time.
 func Long(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

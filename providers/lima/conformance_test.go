@@ -5,6 +5,7 @@ package lima_test
 import (
 	"testing"
 
+	"vmctl/internal/real"
 	"vmctl/providers/providertest"
 )
 
@@ -13,6 +14,7 @@ import (
 //
 // row L63, of Lima's VMs: a step reads its object again, and refuses one that has changed
 func TestConformance(t *testing.T) {
+	real.Long(t)
 	providertest.Run(t, providertest.Harness{New: func(t *testing.T) *providertest.World {
 		t.Parallel()
 		return newHouse(t).world()

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"vmctl/internal/process"
+	"vmctl/internal/real"
 )
 
 // program builds vmctl once, with the stand-in in the place of vmctl-lima, and returns the folder of vmctl.
@@ -44,6 +45,7 @@ var program = sync.OnceValues(func() (bin string, err error) {
 //	interrupt TEXT ARG…  runs vmctl, asks it to end once it says TEXT, and demands exit code 130
 //	killed TEXT ARG…     runs vmctl, and kills it once it says TEXT
 func TestScripts(t *testing.T) {
+	real.Long(t)
 	bin, err := program()
 	if err != nil {
 		t.Fatal(err)

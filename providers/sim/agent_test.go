@@ -104,6 +104,7 @@ func (l *lab) become(of, state string) {
 // evidence, and one apply of the recipe leads to what is wanted. It asks before it forces, frees
 // no lock of a process that lives, and leaves no process that is not recorded.
 func TestTwoProcessesInEveryState(t *testing.T) {
+	real.Long(t)
 	for _, agent := range []string{"none", "alive", "dead", "reused", "deaf"} {
 		for _, driver := range []string{"none", "alive", "dead", "reused"} {
 			for _, lock := range []string{"left", "gone"} {
@@ -446,6 +447,7 @@ func TestLockOfAnotherStays(t *testing.T) {
 // Random walks: something becomes of the two processes and of the lock, an apply is struck by a
 // fault, and the next one leads to what is wanted.
 func TestRandomWalksOfTwoProcesses(t *testing.T) {
+	real.Long(t)
 	walks := 12
 	if testing.Short() {
 		walks = 3

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/real"
 	"vmctl/providers"
 	"vmctl/providers/providertest/box"
 	"vmctl/spec"
@@ -126,6 +127,7 @@ func onEachHost(t *testing.T, test func(l *lab)) {
 
 // A box in a guest exists as long as its VM, and can be reached as long as the VM runs.
 func TestBox(t *testing.T) {
+	real.Long(t)
 	onEachHost(t, func(l *lab) {
 		l.does(providers.Create, created)
 		p := l.boxes()

@@ -15,6 +15,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceWithoutProcesses(t *testing.T) {
+	real.Long(t)
 	providertest.Run(t, providertest.Harness{
 		New: func(t *testing.T) *providertest.World { return newHouse(t).world(true) },
 	})

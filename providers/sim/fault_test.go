@@ -7,12 +7,14 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/real"
 	"vmctl/providers"
 )
 
 // Every kind of fault strikes every operation that it can, once. After it, the same action,
 // or the one that a plan would choose then, reaches the same end.
 func TestFaults(t *testing.T) {
+	real.Long(t)
 	for _, tc := range []struct {
 		op, kind string
 		before   []providers.Action // without the fault

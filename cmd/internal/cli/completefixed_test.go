@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"vmctl/internal/real"
 	"vmctl/providers"
 )
 
@@ -71,6 +72,7 @@ func TestShellsAreOfferedNames(t *testing.T) {
 // Completions of VMs to stop and to enter are the running ones. A system that does not answer
 // at once is not waited for.
 func TestShellsAreOfferedWhatRuns(t *testing.T) {
+	real.Long(t)
 	h := newHouse(t, withID+several)
 	h.run("apply", "--auto-approve").exits(0)
 	h.run("vm", "stop", "dev").exits(0)

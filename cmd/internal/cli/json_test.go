@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"vmctl/internal/real"
 	"vmctl/providers"
 )
 
@@ -34,6 +35,7 @@ func (e ending) documents() []map[string]any {
 
 // Every command writes one valid document, failing ones too.
 func TestEveryCommandWritesJSON(t *testing.T) {
+	real.Long(t)
 	commands := [][]string{
 		{"init"},
 		{"validate"},

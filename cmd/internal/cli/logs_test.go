@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vmctl/cmd/internal/cli"
+	"vmctl/internal/real"
 	"vmctl/providers"
 )
 
@@ -74,6 +75,7 @@ func TestTailOfLogs(t *testing.T) {
 // vm logs --follow shows new output, also after the console begins anew, and ends with the
 // VM.
 func TestFollowLogs(t *testing.T) {
+	real.Long(t)
 	for _, asJSON := range []bool{false, true} {
 		h := withConsole(t, "before\none\n")
 		reads := 0
