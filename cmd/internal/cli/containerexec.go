@@ -21,16 +21,7 @@ func (a *app) containerExecCommand() *cobra.Command {
 			"container that does not run is not started. With --json, the exit status and the output\n" +
 			"are one document.",
 		Args: between(2, -1, "the name of a container and a command"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			command := args[1:]
-			if command[0] == "--" { // flags end at the name: pflag leaves the dashes
-				command = command[1:]
-			}
-			if len(command) == 0 {
-				return rejected("usage", cmd.CommandPath()+" needs a command after --", cmd.CommandPath()+" --help tells more")
-			}
-			return a.containerExec(cmd.Context(), args[0], command)
-		},
+		RunE: withCommand(a.containerExec),
 	}
 	cmd.Flags().SetInterspersed(false)
 	return cmd

@@ -32,19 +32,24 @@ func (a *app) execCommand() *cobra.Command {
 			"document.\n\n" +
 			asLimactl,
 		Args: between(2, -1, "the name of a VM and a command"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			command := args[1:]
-			if command[0] == "--" { // flags end at the name: pflag leaves the dashes
-				command = command[1:]
-			}
-			if len(command) == 0 {
-				return rejected("usage", cmd.CommandPath()+" needs a command after --", cmd.CommandPath()+" --help tells more")
-			}
-			return a.exec(cmd.Context(), args[0], command)
-		},
+		RunE: withCommand(a.exec),
 	}
 	cmd.Flags().SetInterspersed(false)
 	return cmd
+}
+
+// withCommand runs an action on a name and the command after it. Flags end at the name.
+func withCommand(act func(ctx context.Context, name string, command []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		command := args[1:]
+		if command[0] == "--" { // pflag leaves the dashes
+			command = command[1:]
+		}
+		if len(command) == 0 {
+			return rejected("usage", cmd.CommandPath()+" needs a command after --", cmd.CommandPath()+" --help tells more")
+		}
+		return act(cmd.Context(), args[0], command)
+	}
 }
 
 func (a *app) exec(ctx context.Context, name string, command []string) error {

@@ -161,16 +161,7 @@ func (a *app) workspaceExecCommand() *cobra.Command {
 			"command gets its arguments unchanged: no shell reads them. The exit code is the\n" +
 			"command's, or 255 if it was not run. A VM that is off is not started.",
 		Args: between(2, -1, "the name of a workspace and a command"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			command := args[1:]
-			if command[0] == "--" { // flags end at the name: pflag leaves the dashes
-				command = command[1:]
-			}
-			if len(command) == 0 {
-				return rejected("usage", cmd.CommandPath()+" needs a command after --", cmd.CommandPath()+" --help tells more")
-			}
-			return a.workspaceExec(cmd.Context(), args[0], command)
-		},
+		RunE: withCommand(a.workspaceExec),
 	}
 	cmd.Flags().SetInterspersed(false)
 	return cmd
