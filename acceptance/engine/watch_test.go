@@ -67,8 +67,7 @@ func (w *watching) is(want ...string) {
 
 // Each change in a real engine is a line, also what changed while the engine was gone.
 //
-// row E56, of an engine on this host
-// row E26, of a watch
+// row E56, of containers, images and volumes of an engine on this host
 func TestWatch(t *testing.T) {
 	d := newDaemon(t)
 	p := newProject(t, d)
