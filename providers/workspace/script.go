@@ -21,16 +21,15 @@ const (
 	// not completed (O). X is what could not be read.
 	list = gitx.Scrub + hidden + `
 [ -d ` + home + ` ] || { [ ! -e ` + home + ` ]; exit; }
-cd ` + home + ` || exit 1
+cd ` + home + ` || { [ ! -e ` + home + ` ]; exit; } # the last workspace was removed meanwhile
 here=$PWD
 for d in */; do
   d=${d%/}
-  cd "$here" || exit 1
+  cd "$here" || { [ ! -e "$here" ]; exit; }
   [ -f "$d/mark" ] || continue
-  { IFS= read -r line; IFS= read -r path; IFS= read -r tree; } <"$d/mark" || exit 1
+  { IFS= read -r line; IFS= read -r path; IFS= read -r tree; } <"$d/mark" || { [ -e "$d/mark" ] || continue; exit 1; }
   printf 'W %s\nN %s\n' "$line" "$d"
-  if [ -f "$d/hooks" ]; then
-    IFS= read -r line <"$d/hooks"
+  if [ -f "$d/hooks" ] && IFS= read -r line <"$d/hooks"; then
     printf 'K %s\n' "$line"
   fi
   if [ -e "$d/ends" ]; then echo 'P its removal was cut short'; continue; fi
@@ -70,7 +69,11 @@ d=` + home + `/$1
 if [ ! -f "$d/mark" ] && [ -d "$2" ] && [ -n "$(ls -A "$2")" ]; then echo "$2 exists and is not empty" >&2; exit 3; fi
 if [ -e "$2" ] && [ ! -d "$2" ]; then echo "$2 exists and is no folder" >&2; exit 3; fi
 command -v git >/dev/null || { echo 'git is not installed' >&2; exit 127; }
-mkdir -p "$d"
+n=0
+until mkdir -p "$d" 2>/dev/null; do # each removal of another workspace may take the empty folder of all away once
+  n=$((n + 1))
+  [ "$n" -lt 100 ] || exec mkdir -p "$d"
+done
 if [ -e "$d/made" ] && [ -d "$d/git" ]; then
   if [ -e "$d/ends" ] || [ ! -d "$2" ]; then : >"$d/mends"; fi
 elif [ -e "$d/ends" ]; then

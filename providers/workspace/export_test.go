@@ -1,0 +1,7 @@
+package workspace
+
+// The programs of a workspace that meet those of others.
+const (
+	List  = list
+	Begin = begin
+)
