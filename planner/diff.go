@@ -159,6 +159,7 @@ func (d *differ) change(a spec.Address) Change {
 			c.Provider = resource.Provider
 		}
 		c.Change.Want = resource.Want
+		c.reaches = reaches(&resource, c.Record, d.config.Dir)
 		if running, ok := d.options.Running[a]; ok {
 			c.Change.Want = with(resource.Want, "running", cty.BoolVal(running))
 		}

@@ -417,6 +417,7 @@ func (o *orderer) conclude() {
 	o.findBusy()
 	o.findDirty()
 	o.warnUnreleased()
+	o.findReach()
 	p := o.plan
 	kept := make([]Change, 0, len(p.Changes))
 	moved := make([]int, len(p.Changes)) // the new index of each change; -1: it was removed

@@ -26,6 +26,7 @@ type Plan struct {
 	// carried out.
 	Known   map[spec.Address]cty.Value
 	Summary Summary
+	Reach   []Reach // by address: what resources newly reach
 }
 
 // Change is a change of a provider with the facts that only the planner knows.
@@ -68,11 +69,12 @@ type Change struct {
 	// with is the object around it that is replaced: it ends with that one and is made again in the
 	// new one. Zero: there is none.
 	with      spec.Address
-	observed  bool // it is inside of another object, and Object was seen there
-	unread    bool // it could not be read
-	prevented bool // prevent_destroy is set, and nothing the user said lifts it
-	lets      bool // a removed block lets go of it
-	newPolicy bool // the wanted policy is not the recorded one
+	reaches   []spec.Reached // what its block reaches and its record did not
+	observed  bool           // it is inside of another object, and Object was seen there
+	unread    bool           // it could not be read
+	prevented bool           // prevent_destroy is set, and nothing the user said lifts it
+	lets      bool           // a removed block lets go of it
+	newPolicy bool           // the wanted policy is not the recorded one
 }
 
 // Place is where an object is, or is to be made.

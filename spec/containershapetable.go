@@ -72,7 +72,7 @@ var containerShape = Block{
 	},
 	Blocks: []Block{
 		{
-			Name: "port", Repeated: true,
+			Name: "port", Repeated: true, Reach: ReachPort,
 			Doc: "Publishes a port of it on the engine's machine.",
 			Attrs: []Attr{
 				{

@@ -13,11 +13,11 @@ var jobShape = Block{
 			Doc: "The workspace that it runs in, as a reference: workspace.auth.",
 		},
 		{
-			Name: "agent", Type: cty.String, Default: cty.StringVal("command"), OneOf: []string{"command", "claude", "codex", "gemini"},
+			Name: "agent", Type: cty.String, Reach: ReachCommand, Default: cty.StringVal("command"), OneOf: []string{"command", "claude", "codex", "gemini"},
 			Doc: "The agent whose output says how it ended; command: the exit status alone does.",
 		},
 		{
-			Name: "command", Type: cty.List(cty.String),
+			Name: "command", Type: cty.List(cty.String), Reach: ReachCommand,
 			Public: "everybody on the machine can see the arguments of a process; use prompt, or env of the workspace",
 			Doc:    "The command with its arguments, which no shell reads; null: the agent's own.",
 		},

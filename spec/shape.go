@@ -68,6 +68,7 @@ type Attr struct {
 	Min       int64    // smallest number, in canonical units; 0: none is negative
 	Max       int64    // largest number, in canonical units; 0: any
 	Digits    int      // the most digits after the decimal point of a number, which is above 0 then; 0: it is whole
+	Reach     Reach    // what its value reaches beyond the resource; "": nothing
 	Doc       string   // one sentence
 }
 
@@ -90,6 +91,7 @@ type Block struct {
 	Ceiling       string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
 	Work          bool     // of a kind: people work in its objects, which may hold work that exists nowhere else
 	Conditions    []string // of a kind: the conditions that its resources have, the one that others rest on first
+	Reach         Reach    // what the block reaches beyond the resource; "": nothing
 	Later         []string // names of attributes and blocks that the language has and this build has not
 	Version       int      // of a kind: how often the form of its recorded values changed in a way that other builds cannot read; from 1
 	Doc           string

@@ -163,7 +163,7 @@ var vmShape = Block{
 			},
 		},
 		{
-			Name: "mount", Repeated: true,
+			Name: "mount", Repeated: true, Reach: ReachFolder,
 			Doc: "Mounts a folder of this host in the guest.",
 			Attrs: []Attr{
 				{
@@ -181,7 +181,7 @@ var vmShape = Block{
 			},
 		},
 		{
-			Name: "port_forward", Repeated: true,
+			Name: "port_forward", Repeated: true, Reach: ReachPort,
 			Doc: "Forwards a port of this host to one of the guest.",
 			Attrs: []Attr{
 				{

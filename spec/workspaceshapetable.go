@@ -76,7 +76,7 @@ var workspaceShape = Block{
 			},
 		},
 		{
-			Name: "mount", Optional: true, Policy: true, Needs: "vm",
+			Name: "mount", Optional: true, Policy: true, Needs: "vm", Reach: ReachFolder,
 			Doc: "Shows the folder of a workspace in a virtual machine on this host, by SSHFS.",
 			Attrs: []Attr{
 				{
@@ -103,7 +103,7 @@ var workspaceShape = Block{
 			Doc:  "The environment of commands in it.",
 			Attrs: []Attr{
 				{
-					Name: "pass", Type: cty.List(cty.String), Default: cty.ListValEmpty(cty.String),
+					Name: "pass", Type: cty.List(cty.String), Reach: ReachVariable, Default: cty.ListValEmpty(cty.String),
 					Public: "these are names of variables",
 					Doc:    "Names of variables of vmctl's own environment that commands get.",
 				},
@@ -115,7 +115,7 @@ var workspaceShape = Block{
 			Later: []string{"strip_proxy"},
 		},
 		{
-			Name: "hook", Repeated: true, Labelled: true, Policy: true,
+			Name: "hook", Repeated: true, Labelled: true, Policy: true, Reach: ReachCommand,
 			Doc: "A command that vmctl runs in the workspace's folder, once for each text of the command.",
 			Attrs: []Attr{
 				{

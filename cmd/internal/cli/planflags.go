@@ -53,6 +53,7 @@ type applyFlags struct {
 	parallelism int
 	keepGoing   bool
 	keepLogs    bool
+	reach       string // the digest of what the plan may reach; "": anything
 	lockTimeout time.Duration
 	timeout     time.Duration // of the whole command; 0: only the steps' own
 }

@@ -118,6 +118,9 @@ func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *p
 			return err
 		}
 	}
+	if err := a.reached(m, r, plan); err != nil {
+		return err
+	}
 	if plan.Forbidden() {
 		return a.forbidden(m, r, plan)
 	}

@@ -63,6 +63,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) Review {
 	w.risks(p, o.Own)
 	w.holder(o.Holder)
 	w.findings(FindingEntries(unsaid(p), o.Own))
+	w.reach(p.Reach)
 	w.changes(p, o)
 	w.deferred(p.Deferred)
 	w.outputs(o.Outputs, o.Verbose)

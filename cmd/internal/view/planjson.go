@@ -23,6 +23,8 @@ type PlanDocument struct {
 	Serial        uint64           `json:"serial"`
 	Changes       []ChangeDocument `json:"changes"`
 	Outputs       []OutputChange   `json:"outputs"`
+	Reach         []ReachEntry     `json:"reach"`        // what resources newly reach beyond themselves
+	ReachDigest   string           `json:"reach_digest"` // of reach, for apply --reach
 	Findings      []FindingEntry   `json:"findings"`
 	Deferred      []DeferredEntry  `json:"deferred"`
 	Steps         []StepDocument   `json:"steps"`
@@ -123,7 +125,7 @@ func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: PlanFormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
 		Outputs: []OutputChange{}, Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Deferred: deferredJSON(p.Deferred),
-		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary),
+		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary), Reach: reachJSON(p.Reach), ReachDigest: planner.ReachDigest(p.Reach),
 	}
 	d.Summary["tidy"] = len(tidied(p))
 	for _, c := range p.Changes {

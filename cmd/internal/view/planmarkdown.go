@@ -99,7 +99,7 @@ func markdownTop(d PlanDocument) string {
 	if len(lines) > 0 {
 		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")
 	}
-	return b.String()
+	return b.String() + markdownReach(d)
 }
 
 // summaryOf returns the summary that a document counts.

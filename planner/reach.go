@@ -1,0 +1,89 @@
+package planner
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"vmctl/providers"
+	"vmctl/spec"
+	"vmctl/state"
+)
+
+// Reach is one thing beyond a resource that it reaches once the plan is carried out, and did not before.
+type Reach struct {
+	Address spec.Address
+	What    spec.Reach
+	On      spec.Address // the VM whose port it is; zero: it is this host's
+	Text    string       // how the files say it, without what is sensitive
+}
+
+// ReachDigest returns a digest of what a plan reaches: the same for the same list, on every machine.
+func ReachDigest(all []Reach) string {
+	lines := [][]string{}
+	for _, r := range all {
+		lines = append(lines, []string{r.Address.String(), string(r.What), r.On.String(), r.Text})
+	}
+	text, err := json.Marshal(lines)
+	if err != nil {
+		panic("strings have a JSON form: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:6])
+}
+
+// reaches lists what a resource reaches by its block and not by its record. A record without an object was only reserved.
+func reaches(resource *spec.Resource, record *state.Record, dir string) []spec.Reached {
+	all := spec.Reaches(resource.Address.Kind, resource.Want, resource.Policy, dir)
+	if record == nil || record.Reserved {
+		return all
+	}
+	before := spec.Reaches(resource.Address.Kind, record.Values, record.Policy, dir)
+	return slices.DeleteFunc(all, func(r spec.Reached) bool { return slices.Contains(before, r) })
+}
+
+// findReach lists what the changes of the plan reach. What is blocked reaches nothing, and a command inside of a VM is its
+// own affair.
+func (o *orderer) findReach() {
+	p := o.plan
+	on := map[spec.Address]spec.Address{} // the VM that an object is in
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		on[c.Address] = vmOf(c.Aim().Around)
+	}
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		_, late := o.late[i] // a later round plans it
+		if late || c.Blocked != nil || c.Action == providers.Destroy || c.Action == providers.Forget || o.delta.Aside[c.Address] {
+			continue
+		}
+		vm := on[c.Address]
+		if c.Kind == spec.Job { // it runs where its workspace is
+			for _, used := range c.Needs {
+				vm = cmp.Or(vm, on[used])
+			}
+		}
+		for _, r := range c.reaches {
+			if r.What == spec.ReachCommand && vm != (spec.Address{}) {
+				continue
+			}
+			of := vm
+			if r.What != spec.ReachPort { // folders and variables are this host's wherever the workspace is
+				of = spec.Address{}
+			}
+			p.Reach = append(p.Reach, Reach{Address: c.Address, What: r.What, On: of, Text: r.Text})
+		}
+	}
+}
+
+// vmOf returns the first VM of some objects; zero: there is none.
+func vmOf(all []spec.Address) spec.Address {
+	for _, a := range all {
+		if a.Kind == spec.VM {
+			return a
+		}
+	}
+	return spec.Address{}
+}
