@@ -56,7 +56,8 @@ func (o *orderer) findReach() {
 	for i := range p.Changes {
 		c := &p.Changes[i]
 		_, late := o.late[i] // a later round plans it
-		if late || c.Blocked != nil || c.Action == providers.Destroy || c.Action == providers.Forget || o.delta.Aside[c.Address] {
+		idle := c.Action == providers.NoOp && len(c.Policies) == 0
+		if late || idle || c.Blocked != nil || c.Action == providers.Destroy || c.Action == providers.Forget || o.delta.Aside[c.Address] {
 			continue
 		}
 		vm := on[c.Address]
