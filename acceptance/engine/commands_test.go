@@ -3,12 +3,12 @@
 package engine_test
 
 import (
+	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -22,11 +22,8 @@ type ran struct {
 // runWith runs vmctl with an input.
 func (p *project) runWith(stdin io.Reader, args ...string) ran {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, vmctl, args...)
-	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home)
+	cmd := p.command(args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
@@ -116,21 +113,40 @@ func TestContainerExec(t *testing.T) {
 }
 
 // What a container writes is shown in two streams, by its last lines, and as it comes.
+//
+// row E53, but for terminals
 func TestContainerLogs(t *testing.T) {
 	d := sharedDaemon(t)
 	p := newProject(t, d)
-	p.edit(`echo begun >>/data/log;`, `echo one; echo two >&2; echo three; while ! test -e /data/end; do sleep 1; done; echo four; exit 0;`)
+	p.edit(`echo begun >>/data/log;`, `for n in 1 2 3 4 5 6 7 8 9 10; do echo $n; done; while ! test -e /data/end; do sleep 1; done; echo 11 >&2; exit 0;`)
 	p.run(0, "apply", "--auto-approve")
-	follow := make(chan ran)
-	go func() { defer close(follow); follow <- p.runWith(nil, "container", "logs", "--follow", "web") }()
-	p.run(0, "container", "exec", "web", "--", "touch", "/data/end")
-	if got := <-follow; got.code != 0 || got.stdout != "one\nthree\nfour\n" || got.stderr != "two\n" {
-		t.Errorf("followed: %+v", got)
+	follow := p.command("container", "logs", "--follow", "web")
+	var errs bytes.Buffer
+	follow.Stderr = &errs
+	out, err := follow.StdoutPipe()
+	if err = errors.Join(err, follow.Start()); err != nil {
+		t.Fatal(err)
 	}
-	if got := p.runWith(nil, "container", "logs", "--tail=1", "web"); got.stdout != "four\n" || got.stderr != "" {
+	lines := bufio.NewScanner(out)
+	for n := 1; n <= 10; n++ { // then the engine has them all
+		if !lines.Scan() || lines.Text() != strconv.Itoa(n) {
+			t.Errorf("followed: %q, want %d", lines.Text(), n)
+		}
+	}
+	if got := p.runWith(nil, "container", "logs", "--tail=3", "web"); got.code != 0 || got.stdout != "8\n9\n10\n" || got.stderr != "" {
+		t.Errorf("the last lines of a container that runs: %+v", got)
+	}
+	p.run(0, "container", "exec", "web", "--", "touch", "/data/end")
+	if lines.Scan() {
+		t.Errorf("followed: %q is one line more", lines.Text())
+	}
+	if err := follow.Wait(); err != nil || errs.String() != "11\n" {
+		t.Errorf("followed: %v, %q", err, errs.String())
+	}
+	if got := p.runWith(nil, "container", "logs", "--tail=1", "web"); got.stdout != "" || got.stderr != "11\n" {
 		t.Errorf("the last line: %+v", got)
 	}
-	says(t, p.runWith(nil, "container", "logs", "--json", "web").stdout, `"address": "container.web"`, "four")
+	says(t, p.runWith(nil, "container", "logs", "--json", "web").stdout, `"address": "container.web"`, "11")
 }
 
 // One object that no block declares is removed when it is named, and it alone: never a declared one, nor one in use.

@@ -132,13 +132,19 @@ func archived(t *testing.T, all ...file) []byte {
 	return b.Bytes()
 }
 
+// command returns a run of vmctl, which ends with its patience or the test.
+func (p *project) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	p.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, vmctl, args...)
+	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home)
+	return cmd
+}
+
 // run runs vmctl and demands an exit code.
 func (p *project) run(code int, args ...string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, vmctl, args...)
-	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home)
+	cmd := p.command(args...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

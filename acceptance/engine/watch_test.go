@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -21,10 +20,8 @@ type watching struct {
 
 func (p *project) watch() *watching {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	p.t.Cleanup(cancel)
-	w := &watching{t: p.t, cmd: exec.CommandContext(ctx, vmctl, "engine", "watch", "here")}
-	w.cmd.Dir, w.cmd.Env, w.cmd.Stderr = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home), os.Stderr
+	w := &watching{t: p.t, cmd: p.command("engine", "watch", "here")}
+	w.cmd.Stderr = os.Stderr
 	out, err := w.cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -232,6 +232,8 @@ func TestInsideOfAContainer(t *testing.T) {
 }
 
 // The log of a container comes in two streams, or as its terminal shows it.
+//
+// row E53, of terminals
 func TestLogOfAContainer(t *testing.T) {
 	for _, test := range []struct {
 		name     string
