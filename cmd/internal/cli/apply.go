@@ -66,8 +66,8 @@ func (r applyRequest) check() error {
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")
-	case r.heal && (named || r.file+r.equivalent != ""):
-		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --replace, --wait or --allow-…")
+	case r.heal && (named || r.file+r.equivalent+r.apply.reach != ""):
+		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --replace, --wait, --reach or --allow-…")
 	case named && r.file+r.equivalent != "":
 		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --replace, --wait and --allow-…")
 	default:
