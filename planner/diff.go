@@ -28,6 +28,7 @@ type Delta struct {
 	// released before the VM goes down. Nothing else is done with them.
 	Aside map[spec.Address]bool
 
+	dir        string                     // of the spec
 	known      map[spec.Address]cty.Value // what Plan.Known says
 	options    Options
 	refers     map[spec.Address][]spec.Address // by the spec
@@ -57,7 +58,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	d.hintRenames(all)
 	delta := Delta{
 		Project: o.Project, Serial: s.Serial, Findings: d.findings, Aside: map[spec.Address]bool{},
-		known: d.known, options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
+		dir: c.Dir, known: d.known, options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
 	}
 	delta.Changes = slices.Grow(delta.Changes, len(all))
 	for _, a := range all {
@@ -159,7 +160,6 @@ func (d *differ) change(a spec.Address) Change {
 			c.Provider = resource.Provider
 		}
 		c.Change.Want = resource.Want
-		c.reaches = reaches(&resource, c.Record, d.config.Dir)
 		if running, ok := d.options.Running[a]; ok {
 			c.Change.Want = with(resource.Want, "running", cty.BoolVal(running))
 		}

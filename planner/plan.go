@@ -69,12 +69,11 @@ type Change struct {
 	// with is the object around it that is replaced: it ends with that one and is made again in the
 	// new one. Zero: there is none.
 	with      spec.Address
-	reaches   []spec.Reached // what its block reaches and its record did not
-	observed  bool           // it is inside of another object, and Object was seen there
-	unread    bool           // it could not be read
-	prevented bool           // prevent_destroy is set, and nothing the user said lifts it
-	lets      bool           // a removed block lets go of it
-	newPolicy bool           // the wanted policy is not the recorded one
+	observed  bool // it is inside of another object, and Object was seen there
+	unread    bool // it could not be read
+	prevented bool // prevent_destroy is set, and nothing the user said lifts it
+	lets      bool // a removed block lets go of it
+	newPolicy bool // the wanted policy is not the recorded one
 }
 
 // Place is where an object is, or is to be made.

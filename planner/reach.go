@@ -9,7 +9,6 @@ import (
 
 	"vmctl/providers"
 	"vmctl/spec"
-	"vmctl/state"
 )
 
 // Reach is one thing beyond a resource that it reaches once the plan is carried out, and did not before.
@@ -34,13 +33,15 @@ func ReachDigest(all []Reach) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// reaches lists what a resource reaches by its block and not by its record. A record without an object was only reserved.
-func reaches(resource *spec.Resource, record *state.Record, dir string) []spec.Reached {
-	all := spec.Reaches(resource.Address.Kind, resource.Want, resource.Policy, dir)
-	if record == nil || record.Reserved {
+// reaches lists what the resource of a change reaches by its block and its provider, and did not by its record. A record
+// without an object was only reserved.
+func (d Delta) reaches(c *Change) []spec.Reached {
+	r := c.Want
+	all := slices.Concat(spec.Reaches(c.Kind, r.Want, r.Policy, d.dir), spec.ProviderReaches(r.Provider.Type, c.Aim().Settings, d.dir))
+	if c.Record == nil || c.Record.Reserved {
 		return all
 	}
-	before := spec.Reaches(resource.Address.Kind, record.Values, record.Policy, dir)
+	before := slices.Concat(spec.Reaches(c.Kind, c.Record.Values, c.Record.Policy, d.dir), spec.ProviderReaches(c.Record.Provider.Type, c.Record.Settings, d.dir))
 	return slices.DeleteFunc(all, func(r spec.Reached) bool { return slices.Contains(before, r) })
 }
 
@@ -57,7 +58,7 @@ func (o *orderer) findReach() {
 		c := &p.Changes[i]
 		_, late := o.late[i] // a later round plans it
 		idle := c.Action == providers.NoOp && len(c.Policies) == 0
-		if late || idle || c.Blocked != nil || c.Action == providers.Destroy || c.Action == providers.Forget || o.delta.Aside[c.Address] {
+		if c.Want == nil || late || idle || c.Blocked != nil || c.Action == providers.Destroy || c.Action == providers.Forget || o.delta.Aside[c.Address] {
 			continue
 		}
 		vm := on[c.Address]
@@ -66,7 +67,7 @@ func (o *orderer) findReach() {
 				vm = cmp.Or(vm, on[used])
 			}
 		}
-		for _, r := range c.reaches {
+		for _, r := range o.delta.reaches(c) {
 			if r.What == spec.ReachCommand && vm != (spec.Address{}) {
 				continue
 			}

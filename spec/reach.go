@@ -34,13 +34,24 @@ func Reaches(kind Kind, want, policy cty.Value, dir string) []Reached {
 	for _, half := range []cty.Value{want, policy} {
 		r.block(resourceShapes[kind], half)
 	}
-	slices.SortFunc(r.all, func(a, b Reached) int { return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Text, b.Text)) })
-	return r.all
+	return r.sorted()
+}
+
+// ProviderReaches lists what each resource of a provider reaches by the provider's attributes, as Reaches does.
+func ProviderReaches(providerType string, attrs cty.Value, dir string) []Reached {
+	r := reacher{dir: dir}
+	r.block(providerShapes[providerType], attrs)
+	return r.sorted()
 }
 
 type reacher struct {
 	dir string
 	all []Reached
+}
+
+func (r *reacher) sorted() []Reached {
+	slices.SortFunc(r.all, func(a, b Reached) int { return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Text, b.Text)) })
+	return r.all
 }
 
 func (r *reacher) add(what Reach, text string) {
@@ -69,7 +80,7 @@ func (r *reacher) attribute(a Attr, v cty.Value) {
 			r.add(a.Reach, name.AsString())
 		}
 	default:
-		r.add(a.Reach, a.Name+" "+r.text(a, v))
+		r.add(a.Reach, a.Name+" "+r.text(v))
 	}
 }
 
@@ -100,7 +111,7 @@ func (r *reacher) one(b Block, label string, v cty.Value) {
 		var words []string
 		for _, a := range b.Attrs {
 			if value := part(v, a.Name); !isNothing(value) && !a.Derived && !a.Computed && a.Unit != Duration {
-				words = append(words, a.Name+" "+r.text(a, value))
+				words = append(words, a.Name+" "+r.text(value))
 			}
 		}
 		r.add(b.Reach, label+strings.Join(words, ", "))
@@ -109,16 +120,14 @@ func (r *reacher) one(b Block, label string, v cty.Value) {
 }
 
 // text returns a value for people.
-func (r *reacher) text(a Attr, v cty.Value) string {
+func (r *reacher) text(v cty.Value) string {
 	switch {
 	case v.ContainsMarked():
 		return "(sensitive)"
 	case !v.IsWhollyKnown():
 		return "(known after apply)"
-	case v.Type() == cty.String && a.Form == HostFolder:
-		return r.place(v.AsString())
 	case v.Type() == cty.String:
-		return v.AsString()
+		return r.place(v.AsString())
 	}
 	text, err := ctyjson.Marshal(v, v.Type())
 	if err != nil {
@@ -127,10 +136,11 @@ func (r *reacher) text(a Attr, v cty.Value) string {
 	return string(text)
 }
 
-func (r *reacher) place(folder string) string {
-	rest, err := filepath.Rel(r.dir, folder)
-	if err != nil || !filepath.IsLocal(rest) {
-		return folder
+// place returns a path below the folder of the spec relative to that, and any other text as it is.
+func (r *reacher) place(text string) string {
+	rest, err := filepath.Rel(r.dir, text)
+	if err != nil || !filepath.IsAbs(text) || !filepath.IsLocal(rest) {
+		return text
 	}
 	return "./" + filepath.ToSlash(rest)
 }

@@ -8,11 +8,11 @@ var terraformShape = Block{
 	Attrs: []Attr{
 		providerForEach,
 		{
-			Name: "dir", Type: cty.String, Form: OneLine, Required: true, Known: true,
+			Name: "dir", Type: cty.String, Form: OneLine, Required: true, Known: true, Reach: ReachCommand,
 			Doc: "The folder of the module, relative to the spec's folder.",
 		},
 		{
-			Name: "binary", Type: cty.String, Form: OneLine, Default: cty.StringVal("terraform"), Known: true,
+			Name: "binary", Type: cty.String, Form: OneLine, Reach: ReachCommand, Default: cty.StringVal("terraform"), Known: true,
 			Doc: "The program, terraform or tofu: a name in PATH, or a path.",
 		},
 		{
