@@ -1,11 +1,12 @@
 package planner
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -33,27 +34,9 @@ func ReachDigest(all []Reach) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// reaches lists what the resource of a change reaches by its block and its provider, and did not by its record. A record
-// without an object was only reserved.
-func (d Delta) reaches(c *Change) []spec.Reached {
-	r := c.Want
-	all := slices.Concat(spec.Reaches(c.Kind, r.Want, r.Policy, d.dir), spec.ProviderReaches(r.Provider.Type, c.Aim().Settings, d.dir))
-	if c.Record == nil || c.Record.Reserved {
-		return all
-	}
-	before := slices.Concat(spec.Reaches(c.Kind, c.Record.Values, c.Record.Policy, d.dir), spec.ProviderReaches(c.Record.Provider.Type, c.Record.Settings, d.dir))
-	return slices.DeleteFunc(all, func(r spec.Reached) bool { return slices.Contains(before, r) })
-}
-
-// findReach lists what the changes of the plan reach. What is blocked reaches nothing, and a command inside of a VM is its
-// own affair.
+// findReach lists what the changes of the plan reach. What is blocked reaches nothing.
 func (o *orderer) findReach() {
 	p := o.plan
-	on := map[spec.Address]spec.Address{} // the VM that an object is in
-	for i := range p.Changes {
-		c := &p.Changes[i]
-		on[c.Address] = vmOf(c.Aim().Around)
-	}
 	for i := range p.Changes {
 		c := &p.Changes[i]
 		_, late := o.late[i] // a later round plans it
@@ -61,31 +44,77 @@ func (o *orderer) findReach() {
 		if c.Want == nil || late || idle || c.Blocked != nil || c.Action == providers.Destroy || c.Action == providers.Forget || o.delta.Aside[c.Address] {
 			continue
 		}
-		vm := on[c.Address]
-		if c.Kind == spec.Job { // it runs where its workspace is
-			for _, used := range c.Needs {
-				vm = cmp.Or(vm, on[used])
+		before := o.reaches(c, recordedSite)
+		for _, r := range o.reaches(c, wantedSite) {
+			if !slices.Contains(before, r) {
+				p.Reach = append(p.Reach, r)
 			}
-		}
-		for _, r := range o.delta.reaches(c) {
-			if r.What == spec.ReachCommand && vm != (spec.Address{}) {
-				continue
-			}
-			of := vm
-			if r.What != spec.ReachPort { // folders and variables are this host's wherever the workspace is
-				of = spec.Address{}
-			}
-			p.Reach = append(p.Reach, Reach{Address: c.Address, What: r.What, On: of, Text: r.Text})
 		}
 	}
 }
 
-// vmOf returns the first VM of some objects; zero: there is none.
-func vmOf(all []spec.Address) spec.Address {
-	for _, a := range all {
-		if a.Kind == spec.VM {
-			return a
-		}
-	}
-	return spec.Address{}
+// site holds, of the object of a change, its place and its values by one source: its block or its record.
+type site struct {
+	provider               spec.ProviderRef
+	settings, want, policy cty.Value
+	inside                 spec.Address
+	uses                   []spec.Address
 }
+
+// wantedSite returns the site by the block of a change, and recordedSite the one by its record; false: there is none. A record
+// without an object was only reserved.
+func wantedSite(c *Change) (site, bool) {
+	if c.Want == nil {
+		return site{}, false
+	}
+	r := c.Want
+	return site{r.Provider, c.Aim().Settings, r.Want, r.Policy, r.Inside, r.Uses}, true
+}
+
+func recordedSite(c *Change) (site, bool) {
+	if c.Record == nil || c.Record.Reserved {
+		return site{}, false
+	}
+	r := c.Record
+	return site{r.Provider, r.Settings, r.Values, r.Policy, r.Inside, r.Uses}, true
+}
+
+// reaches lists what the object of a change reaches by one of its sites. A command inside of a VM is the VM's own affair.
+func (o *orderer) reaches(c *Change, by func(*Change) (site, bool)) []Reach {
+	at, ok := by(c)
+	if !ok {
+		return nil
+	}
+	dir, vm := o.delta.dir, o.vmOf(c, by)
+	var all []Reach
+	for _, r := range slices.Concat(spec.Reaches(c.Kind, at.want, at.policy, dir), spec.ProviderReaches(at.provider.Type, at.settings, dir)) {
+		entry := Reach{Address: c.Address, What: r.What, Text: r.Text}
+		switch {
+		case r.What == spec.ReachCommand && vm != spec.Address{}:
+			continue
+		case r.What == spec.ReachPort: // folders and variables are this host's wherever the object is
+			entry.On = vm
+		}
+		all = append(all, entry)
+	}
+	return all
+}
+
+// vmOf returns the VM that the object of a change is in by the sites of all objects around it; zero: it is in none. A job is where
+// its workspace is.
+func (o *orderer) vmOf(c *Change, by func(*Change) (site, bool)) spec.Address {
+	for {
+		at, _ := by(c)
+		around := at.inside
+		if i := slices.IndexFunc(at.uses, isWorkspace); c.Kind == spec.Job && i >= 0 {
+			around = at.uses[i]
+		}
+		i, ok := o.index[around]
+		if around.Kind == spec.VM || !ok {
+			return around
+		}
+		c = &o.plan.Changes[i]
+	}
+}
+
+func isWorkspace(a spec.Address) bool { return a.Kind == spec.Workspace }

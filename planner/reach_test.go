@@ -1,11 +1,17 @@
 package planner_test
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
+	"vmctl/state"
 )
 
 // reached returns what a plan reaches.
@@ -17,7 +23,11 @@ func (s *scene) reached() string {
 	}
 	var all []string
 	for _, r := range p.Reach {
-		all = append(all, r.Address.String()+" "+string(r.What)+" "+r.Text)
+		line := r.Address.String() + " " + string(r.What) + " " + r.Text
+		if (r.On != spec.Address{}) {
+			line += " of " + r.On.String()
+		}
+		all = append(all, line)
 	}
 	return strings.Join(all, "\n")
 }
@@ -45,6 +55,10 @@ func TestReach(t *testing.T) {
 		{
 			name: "what is blocked reaches nothing", applied: "vm \"a\" {\n  boot {\n    kernel  = \"kernel\"\n    cmdline = \"x\"\n  }\n}\n",
 			spec: forwards("a", "127.0.0.1", "  boot {\n    kernel  = \"kernel\"\n    cmdline = \"y\"\n  }\n"),
+		},
+		{
+			name: "what is out of scope reaches nothing", applied: bare("a", "") + bare("b", ""), spec: forwards("a", "127.0.0.1", "") + forwards("b", "127.0.0.1", ""),
+			change: func(s *scene) { s.options.Scope.Excludes = []spec.Address{addr(s.t, "vm.b")} }, want: at8080,
 		},
 		{name: "what goes reaches nothing", applied: forwards("a", "127.0.0.1", ""), spec: "# empty\n"},
 	} {
@@ -75,5 +89,96 @@ func TestReachDigest(t *testing.T) {
 	}
 	if got := planner.ReachDigest([]planner.Reach{a}); got != "86b0e7de1ef2" {
 		t.Errorf("the digest is %s: it must be the one of earlier builds", got)
+	}
+}
+
+// What leaves a VM for this host reaches this host anew, though its block says the same.
+func TestReachOfWhatMoves(t *testing.T) {
+	const (
+		vm      = "vm \"a\" {\n}\n"
+		hook    = "  hook \"h\" {\n    command = [\"true\"]\n  }\n"
+		once    = "job \"j\" {\n  workspace = workspace.w\n  command = [\"true\"]\n  run = \"once\"\n  triggers = { x = \"%s\" }\n}\n"
+		command = "workspace.w command h: when created, command [\"true\"], required false"
+		port    = "container.c port container 80, host 8080, host_ip 127.0.0.1, protocol tcp"
+	)
+	work := func(in, more string) string {
+		return vm + "workspace \"w\" {\n" + in + "  branch = \"w\"\n  path = \"/w\"\n" + more + "}\n"
+	}
+	job := func(trigger string) string { return fmt.Sprintf(once, trigger) }
+	served := func(in string) string {
+		return vm + "engine \"e\" {\n" + in + "}\nimage \"i\" {\n  engine = engine.e\n  ref = \"i:1\"\n}\n" +
+			"container \"c\" {\n  engine = engine.e\n  image = image.i\n  port {\n    container = 80\n    host = 8080\n  }\n}\n"
+	}
+	const inVM = "  vm = vm.a\n"
+	for _, test := range []struct{ name, applied, spec, want string }{
+		{name: "a hook stays in the VM", applied: work(inVM, hook), spec: work(inVM, hook)},
+		{name: "a hook leaves the VM", applied: work(inVM, hook), spec: work("", hook), want: command},
+		{name: "a hook goes into the VM", applied: work("", hook), spec: work(inVM, hook)},
+		{
+			name: "a job leaves the VM with its workspace", applied: work(inVM, "") + job("1"), spec: work("", "") + job("2"),
+			want: "job.j command agent command\njob.j command command [\"true\"]",
+		},
+		{name: "a job runs again on this host", applied: work("", "") + job("1"), spec: work("", "") + job("2")},
+		{name: "a container leaves the VM with its engine", applied: served(inVM), spec: served(""), want: port},
+		{name: "a container goes into the VM with its engine", applied: served(""), spec: served(inVM), want: port + " of vm.a"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, vm)
+			s.inhabit(load(t, test.applied))
+			s.config = load(t, test.spec)
+			if got := s.reached(); got != test.want {
+				t.Errorf("it reaches\n%s\nnot\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// inhabit adds the records and the objects of what is not a VM, as if it had been applied.
+func (s *scene) inhabit(c *spec.Config) {
+	worlds := map[string]*system{}
+	world := func(kind string, around spec.Address) *system {
+		key := around.String()
+		if key == "" {
+			key = kind
+		}
+		if worlds[key] == nil {
+			worlds[key] = &system{}
+		}
+		return worlds[key]
+	}
+	types := testTypes()
+	types.Inside = map[spec.Kind]providers.Type{}
+	for _, all := range []providers.Types{jobTypes(), containerTypes()} {
+		maps.Copy(types.Inside, all.Inside)
+	}
+	for _, r := range c.Resources {
+		if r.Address.Kind == spec.VM {
+			continue
+		}
+		id, name := planner.ObjectID(project, r.Address, 0), planner.ObjectName(project, r.Address)
+		settings := cty.EmptyObjectVal
+		if !r.Provider.IsOnThisHost() {
+			settings = testType().Resolve(s.provider(r.Provider))
+		}
+		s.state.Records[r.Address] = state.Record{
+			Kind: r.Address.Kind, Provider: r.Provider, Settings: settings, ID: string(id), Name: name, Generation: 1,
+			Values: r.Want, Policy: r.Policy, Uses: r.Uses, Inside: r.Inside,
+		}
+		in := world(types.Inside[r.Address.Kind].Name, r.Inside)
+		in.inventory.Objects = append(in.inventory.Objects, providers.Object{
+			Kind: r.Address.Kind, ID: id, Name: name, Attrs: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(string(id))}), Fingerprint: "as applied",
+			Owner: &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
+		})
+	}
+	s.options.Types = types
+	s.inhabited = func(o planner.Opening) providers.Provider {
+		switch {
+		case o.Via != nil:
+			return world("", o.Via.Address)
+		case o.Ref.IsOnThisHost():
+			return world(o.Type.Name, spec.Address{})
+		default:
+			return nil
+		}
 	}
 }

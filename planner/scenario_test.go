@@ -38,6 +38,8 @@ type scene struct {
 	systems map[string]*system // by uri
 	insides map[string]*system // by VM
 	options planner.Options
+	// inhabited opens what is neither a VM nor a box; nil: there is none.
+	inhabited func(planner.Opening) providers.Provider
 
 	opening sync.Mutex // systems are opened side by side
 }
@@ -385,6 +387,11 @@ func (s *scene) interrupt(address, op string) {
 func (s *scene) open(_ context.Context, o planner.Opening) (providers.Provider, error) {
 	s.opening.Lock()
 	defer s.opening.Unlock()
+	if s.inhabited != nil {
+		if p := s.inhabited(o); p != nil {
+			return p, nil
+		}
+	}
 	if o.Via != nil {
 		there := s.system(o.Attrs.GetAttr("uri").AsString()).inventory.Objects
 		vm, err := o.Via.Object(s.t.Context())
