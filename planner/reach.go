@@ -20,6 +20,8 @@ type Reach struct {
 	Text    string       // how the files say it, without what is sensitive
 }
 
+const reachDigestBytes = 6
+
 // ReachDigest returns a digest of what a plan reaches: the same for the same list, on every machine.
 func ReachDigest(all []Reach) string {
 	lines := [][]string{}
@@ -31,7 +33,13 @@ func ReachDigest(all []Reach) string {
 		panic("strings have a JSON form: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:6])
+	return hex.EncodeToString(sum[:reachDigestBytes])
+}
+
+// IsReachDigest reports whether a text has the form of what ReachDigest returns.
+func IsReachDigest(text string) bool {
+	digest, err := hex.DecodeString(text)
+	return err == nil && len(digest) == reachDigestBytes && text == hex.EncodeToString(digest)
 }
 
 // findReach lists what the changes of the plan reach. What is blocked reaches nothing.
@@ -79,7 +87,8 @@ func recordedSite(c *Change) (site, bool) {
 	return site{r.Provider, r.Settings, r.Values, r.Policy, r.Inside, r.Uses}, true
 }
 
-// reaches lists what the object of a change reaches by one of its sites. A command inside of a VM is the VM's own affair.
+// reaches lists what the object of a change reaches by one of its sites. What an object inside of a VM runs or
+// calls is the VM's own affair.
 func (o *orderer) reaches(c *Change, by func(*Change) (site, bool)) []Reach {
 	at, ok := by(c)
 	if !ok {
@@ -90,7 +99,7 @@ func (o *orderer) reaches(c *Change, by func(*Change) (site, bool)) []Reach {
 	for _, r := range slices.Concat(spec.Reaches(c.Kind, at.want, at.policy, dir), spec.ProviderReaches(at.provider.Type, at.settings, dir)) {
 		entry := Reach{Address: c.Address, What: r.What, Text: r.Text}
 		switch {
-		case r.What == spec.ReachCommand && vm != spec.Address{}:
+		case (r.What == spec.ReachCommand || r.What == spec.ReachServer) && vm != spec.Address{}:
 			continue
 		case r.What == spec.ReachPort: // folders and variables are this host's wherever the object is
 			entry.On = vm

@@ -119,7 +119,9 @@ func TestReachOfWhatMoves(t *testing.T) {
 			want: "job.j command agent command\njob.j command command [\"true\"]",
 		},
 		{name: "a job runs again on this host", applied: work("", "") + job("1"), spec: work("", "") + job("2")},
-		{name: "a container leaves the VM with its engine", applied: served(inVM), spec: served(""), want: port},
+		{name: "a container leaves the VM with its engine", applied: served(inVM), spec: served(""),
+			want: port + "\nengine.e server host unix:///var/run/docker.sock",
+		},
 		{name: "a container goes into the VM with its engine", applied: served(""), spec: served(inVM), want: port + " of vm.a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -179,6 +181,17 @@ func (s *scene) inhabit(c *spec.Config) {
 			return world(o.Type.Name, spec.Address{})
 		default:
 			return nil
+		}
+	}
+}
+
+func TestIsReachDigest(t *testing.T) {
+	for text, want := range map[string]bool{
+		planner.ReachDigest(nil): true, "000000000000": true,
+		"": false, "00000000000": false, "0000000000000": false, "00000000000G": false, "ABCDEF000000": false,
+	} {
+		if got := planner.IsReachDigest(text); got != want {
+			t.Errorf("IsReachDigest(%q) = %v", text, got)
 		}
 	}
 }

@@ -13,7 +13,7 @@ var engineShape = Block{
 			Doc: "The virtual machine that it runs in, as a reference; null: this host.",
 		},
 		{
-			Name: "host", Type: cty.String, Form: OneLine, Default: cty.StringVal("unix:///var/run/docker.sock"), Known: true,
+			Name: "host", Type: cty.String, Form: OneLine, Reach: ReachServer, Default: cty.StringVal("unix:///var/run/docker.sock"), Known: true,
 			Doc: "The socket of its API, where it runs, like \"unix:///run/docker.sock\".",
 		},
 		{

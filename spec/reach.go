@@ -19,6 +19,7 @@ const (
 	ReachFolder   Reach = "folder"   // it reads or writes files of this host
 	ReachVariable Reach = "variable" // it gets an environment variable of this host
 	ReachCommand  Reach = "command"  // it runs a command, on this host if it is not inside of a VM
+	ReachServer   Reach = "server"   // it is an object of a server that is called from this host
 )
 
 // Reached is one thing that a resource reaches.

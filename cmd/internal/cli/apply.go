@@ -46,7 +46,7 @@ func (a *app) applyCommand() *cobra.Command {
 	r.plan.registerReplace(cmd.Flags())
 	r.plan.registerWait(cmd.Flags())
 	r.apply.register(cmd.Flags())
-	cmd.Flags().StringVar(&r.apply.reach, "reach", "", "carry the plan out only if what it newly reaches has this `DIGEST`, as vmctl plan shows it")
+	cmd.Flags().Var(reachFlag{&r.apply.reach}, "reach", "carry the plan out only if what it newly reaches has this `DIGEST`, as vmctl plan shows it")
 	cmd.Flags().BoolVar(&r.heal, "heal", false, "only start and recover what ended without being asked, and release stale locks; for a timer")
 	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "make a new plan, and carry it out without a question if it has the same steps and values as the one in `FILE`")
 	return cmd

@@ -125,7 +125,7 @@ func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: PlanFormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
 		Outputs: []OutputChange{}, Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Deferred: deferredJSON(p.Deferred),
-		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary), Reach: reachJSON(p.Reach), ReachDigest: planner.ReachDigest(p.Reach),
+		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary), Reach: Reached(p.Reach), ReachDigest: planner.ReachDigest(p.Reach),
 	}
 	d.Summary["tidy"] = len(tidied(p))
 	for _, c := range p.Changes {
