@@ -11,7 +11,6 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
-	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -29,7 +28,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	}
 	if !existed {
 		old = state.Record{Kind: c.Kind, Values: c.Prior, Policy: c.Policy, Generation: c.Generation}
-		old.Found = c.Object != nil && (len(spec.InsideOf(c.Kind)) > 0 || c.Kind == spec.Workspace) // jobs may have run in it
+		old.Found = c.Object != nil && planner.IsInhabited(c.Kind)
 		if c.Action == providers.Create {
 			old.Values = cty.EmptyObjectVal
 		}

@@ -24,10 +24,7 @@ type Busy struct {
 
 // TakesDown reports whether a step ends what runs in a VM, or takes away the folder that jobs run in.
 func TakesDown(s providers.Step) bool {
-	if s.Address.Kind == spec.Workspace {
-		return s.Phase == providers.PhaseRemove
-	}
-	return s.Address.Kind == spec.VM && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRecover)
+	return slices.Contains(natures[s.Address.Kind].endsWork, s.Phase)
 }
 
 // busy returns the holders at work in the object of a change, whether the user allowed vmctl to
@@ -35,8 +32,8 @@ func TakesDown(s providers.Step) bool {
 // VM around it alone: without its folder a job would run on.
 func (d *differ) busy(c *Change) Busy {
 	b := Busy{Holders: d.options.Busy[c.Address], Interrupt: d.options.Allow.Interrupt[c.Address]}
-	if c.Kind == spec.Workspace {
-		b.Interrupt = c.Inside.Kind == spec.VM && d.options.Allow.Interrupt[c.Inside]
+	if natures[c.Kind].endsAround {
+		b.Interrupt = natures[c.Inside.Kind].runs && d.options.Allow.Interrupt[c.Inside]
 	}
 	// A record may lack it, or hold what a newer build wrote: it blocks then.
 	if wait, err := spec.ParseWhenBusy(ctyread.Text(c.Policy, "when_busy")); err == nil {
@@ -87,7 +84,7 @@ func BusyReason(holders []state.Holder) string {
 
 // BusyNext returns the user's next steps when holders keep a VM from being taken down.
 func BusyNext(c *Change) []providers.Advice {
-	if c.Kind == spec.Workspace {
+	if natures[c.Kind].endsAround {
 		return append(providers.SayVmctl("see which jobs run: ", "job", "list"), providers.SayVmctl("let them end, or end them: ", "job", "cancel", "ID")...)
 	}
 	next := providers.Say(

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"vmctl/providers"
-	"vmctl/spec"
 )
 
 // handovers lists, for each group of claims, the steps that take them, the steps that free them
@@ -176,7 +175,7 @@ func (o *orderer) endsWithParent(system string) bool {
 	parent, planned := o.index[o.world.System(system).Inside]
 	around := append([]int{parent}, slices.Collect(o.around(parent))...)
 	return planned && slices.ContainsFunc(around, func(i int) bool {
-		return o.plan.Changes[i].Kind != spec.Engine && removes(o.steps(i))
+		return !natures[o.plan.Changes[i].Kind].isFound && removes(o.steps(i))
 	})
 }
 
@@ -248,7 +247,7 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 		reason = holder + " uses it, and this plan does not change that"
 	case cause == CauseForeign:
 		reason = fmt.Sprintf("%s is held by %s", o.called(t.claim, c), holder)
-		if c.Kind == spec.Image && held.object.Owner == nil { // its name is all that it has
+		if natures[c.Kind].isNamed && held.object.Owner == nil {
 			next = append(next, providers.SayVmctl("import: ", "import", c.Address.String(), string(held.object.ID))...)
 		}
 	default:

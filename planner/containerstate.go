@@ -5,7 +5,6 @@ import (
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
-	"vmctl/spec"
 )
 
 // stateRunning and stateCreated are values of the attribute state of a container. A container that does not run is created.
@@ -20,16 +19,21 @@ func (d *differ) stateEdit(c *Change, before cty.Value, attrs map[string]provide
 	if !asked {
 		return nil
 	}
-	c.Change.Want = with(c.Change.Want, "state", cty.StringVal(state))
+	attr := natures[c.Kind].stateAttr
+	c.Change.Want = with(c.Change.Want, attr, cty.StringVal(state))
 	was := cty.EmptyObjectVal
-	if shown := ctyread.Attr(before, "state"); shown != cty.NilVal {
-		was = with(was, "state", shown)
+	if shown := ctyread.Attr(before, attr); shown != cty.NilVal {
+		was = with(was, attr, shown)
 	}
-	return edits(was, with(cty.EmptyObjectVal, "state", cty.StringVal(state)), attrs, false)
+	return edits(was, with(cty.EmptyObjectVal, attr, cty.StringVal(state)), attrs, false)
 }
 
-// containerIsUp reports whether an object is a container that runs or is paused.
-func containerIsUp(o *providers.Object) bool {
-	state := ctyread.Text(o.Attrs, "state")
-	return o.Kind == spec.Container && state != "" && state != stateCreated
+// isUpByState reports whether an object, a container, runs or is paused.
+func isUpByState(o *providers.Object) bool {
+	attr := natures[o.Kind].stateAttr
+	if attr == "" {
+		return false
+	}
+	state := ctyread.Text(o.Attrs, attr)
+	return state != "" && state != stateCreated
 }

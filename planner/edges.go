@@ -181,7 +181,7 @@ func (o *orderer) usersFirst() (held, referred map[int][]int) {
 func (o *orderer) diskChanges() map[claimGroup]int {
 	all := map[claimGroup]int{}
 	for i := range o.plan.Changes {
-		if c := &o.plan.Changes[i]; c.Kind == spec.Disk && c.Object != nil {
+		if c := &o.plan.Changes[i]; natures[c.Kind].isDisk && c.Object != nil {
 			all[claimGroup{c.System, providers.Claim{Kind: providers.ClaimDisk, Key: string(c.Object.ID)}}] = i
 		}
 	}

@@ -296,8 +296,8 @@ func (o *orderer) isBack(i int) bool {
 }
 
 func startFirst(off spec.Address) []providers.Advice {
-	if off.Kind == spec.VM {
-		return providers.SayVmctl("start the VM first: ", "vm", "start", off.String())
+	if group := natures[off.Kind].command; group != "" {
+		return providers.SayVmctl("start the VM first: ", group, "start", off.String())
 	}
 	return providers.Say(fmt.Sprintf("start %s first: write running = true into its block, and apply", off))
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"vmctl/providers"
@@ -14,21 +15,17 @@ func (d *differ) holders(c *Change) {
 	if c.Blocked != nil {
 		return
 	}
-	switch c.Kind { //nolint:exhaustive // nothing else has a disk or is one
-	case spec.Disk:
+	switch n := natures[c.Kind]; {
+	case n.isDisk:
 		if c.Object != nil && (c.Action == providers.Destroy || c.Action == providers.ReplaceIt || changes(c.Action) && hasStaleLock(c.Object)) {
 			c.Blocked = d.unknownHolder(c, c.Address, c.Object.ID)
 		}
-	case spec.VM:
-		if !changes(c.Action) {
-			return
-		}
+	case n.takesDisks && changes(c.Action):
 		for _, a := range c.Needs {
-			if used := c.Uses[a]; a.Kind == spec.Disk && used.ID != "" && c.Blocked == nil && !has(c.Object, used.ID) {
+			if used := c.Uses[a]; natures[a.Kind].isDisk && used.ID != "" && c.Blocked == nil && !has(c.Object, used.ID) {
 				c.Blocked = d.unknownHolder(c, a, used.ID)
 			}
 		}
-	case spec.Workspace, spec.Job:
 	}
 }
 
@@ -58,12 +55,14 @@ func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *B
 		return unread(why.Within("%s may have %s", who, disk))
 	}
 	for _, u := range system.Inventory.Unknown {
-		if a, recorded := d.recorded[u.ID]; u.Kind == spec.VM && a != c.Address && (!recorded || d.usesByRecord(a, disk)) {
-			return block(fmt.Sprintf("vm %q", u.Name), providers.Refuse("it could not be read: "+u.Reason, nil))
+		if a, recorded := d.recorded[u.ID]; natures[u.Kind].takesDisks && a != c.Address && (!recorded || d.usesByRecord(a, disk)) {
+			return block(fmt.Sprintf("%s %q", u.Kind, u.Name), providers.Refuse("it could not be read: "+u.Reason, nil))
 		}
 	}
-	if why, partial := system.Inventory.Partial[spec.VM]; partial {
-		return block("a VM", why.Within("they could not all be listed"))
+	for _, kind := range slices.Sorted(maps.Keys(system.Inventory.Partial)) {
+		if natures[kind].takesDisks {
+			return block("a "+string(kind), system.Inventory.Partial[kind].Within("they could not all be listed"))
+		}
 	}
 	for _, o := range d.observations.indexes[system.Key].veiled {
 		if has(o, id) {

@@ -37,7 +37,7 @@ func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.
 		o := &inv.Objects[i]
 		first(in.byID, idKey{o.Kind, o.ID}, o)
 		first(in.byName, nameKey{o.Kind, o.Name}, o)
-		if o.Kind == spec.VM && runStateUnknown(o) != "" {
+		if natures[o.Kind].takesDisks && runStateUnknown(o) != "" {
 			in.veiled = append(in.veiled, o)
 		}
 		switch MarkingOf(o, p) {

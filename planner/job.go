@@ -10,7 +10,7 @@ import (
 
 // isManual reports whether plans leave a resource alone: its user runs it.
 func isManual(r *spec.Resource) bool {
-	return r.Address.Kind == spec.Job && ctyread.Text(r.Policy, "run") != "once"
+	return natures[r.Address.Kind].manual && ctyread.Text(r.Policy, "run") != "once"
 }
 
 // planned returns the resource of an address, if plans have to do with it.
@@ -34,23 +34,21 @@ func outlives(kind spec.Kind) bool {
 
 // jobBlocked looks at a job that the plan would run: whether its workspace can be entered, and whether it may have run before.
 func (d *differ) jobBlocked(c *Change) {
-	if c.Kind != spec.Job || c.Blocked != nil {
+	if natures[c.Kind].runsIn == "" || c.Blocked != nil {
 		return
 	}
 	d.mayHaveRun(c)
 	if c.Action != providers.Create && (c.Action != providers.Update || len(c.Edits) == 0) {
 		return
 	}
-	for _, a := range c.Needs {
-		work := d.decided[a]
-		if a.Kind != spec.Workspace || work == nil {
-			continue
-		}
-		for _, around := range work.Around {
-			if d.staysOff([]spec.Address{around}) {
-				c.Blocked = &Block{Cause: CauseOff, Problem: providers.Refuse(fmt.Sprintf("%s, in which it would run, is off", around), startFirst(around))}
-				return
-			}
+	work := d.decided[workplace(c.Kind, c.Needs)]
+	if work == nil {
+		return
+	}
+	for _, around := range work.Around {
+		if d.staysOff([]spec.Address{around}) {
+			c.Blocked = &Block{Cause: CauseOff, Problem: providers.Refuse(fmt.Sprintf("%s, in which it would run, is off", around), startFirst(around))}
+			return
 		}
 	}
 }
@@ -61,17 +59,15 @@ func (d *differ) mayHaveRun(c *Change) {
 	if c.Action != providers.Create || c.Record != nil && !c.Record.Reserved {
 		return
 	}
-	for _, a := range c.Needs {
-		work := d.decided[a]
-		if a.Kind != spec.Workspace || work == nil || work.Object == nil || work.Record != nil && !work.Record.Found {
-			continue
-		}
-		c.Action, c.Reason = providers.NoOp, fmt.Sprintf("it may have run before: %s is older than the state", a)
-		d.find(providers.Finding{
-			Kind: providers.FindNotRun, Address: c.Address, Object: c.Name,
-			Evidence: []string{fmt.Sprintf("%s was there before this state, and no record says whether %s has run in it", a, c.Address)},
-			Action:   "not run", Next: providers.SayVmctl("run it: ", "job", "run", c.Address.String()),
-		})
+	a := workplace(c.Kind, c.Needs)
+	work := d.decided[a]
+	if work == nil || work.Object == nil || work.Record != nil && !work.Record.Found {
 		return
 	}
+	c.Action, c.Reason = providers.NoOp, fmt.Sprintf("it may have run before: %s is older than the state", a)
+	d.find(providers.Finding{
+		Kind: providers.FindNotRun, Address: c.Address, Object: c.Name,
+		Evidence: []string{fmt.Sprintf("%s was there before this state, and no record says whether %s has run in it", a, c.Address)},
+		Action:   "not run", Next: providers.SayVmctl("run it: ", "job", "run", c.Address.String()),
+	})
 }

@@ -80,7 +80,7 @@ func (d *differ) adopt(c *Change) {
 			next++
 		}
 	}
-	if c.Kind == spec.Engine { // it has none that vmctl applies
+	if natures[c.Kind].isFound { // it has none that vmctl applies
 		return
 	}
 	c.Warnings = append(c.Warnings, "its record was lost: attributes that the system does not report are assumed to match the spec")
@@ -280,7 +280,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		}
 	case wantOn && !on:
 		c.Action, c.Reason = providers.Start, "it is "+c.Object.State
-	case d.options.Restart[c.Address] && (on || containerIsUp(c.Object)):
+	case d.options.Restart[c.Address] && (on || isUpByState(c.Object)):
 		c.Action, c.Reason = providers.RestartIt, "a restart was asked for"
 	case c.Applies == providers.Restart:
 		c.Action, c.Reason, c.Altered = providers.RestartIt, because(c.alterations(), providers.Restart), true
@@ -298,7 +298,7 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.Update, dueReason(c.provisions())
 	case len(c.Due) > 0:
 		c.Action, c.Reason = providers.Update, whyDue(c.Due)
-	case c.Record == nil && c.Kind == spec.Engine: // vmctl makes none
+	case c.Record == nil && natures[c.Kind].isFound:
 		c.Action, c.Reason = providers.Adopt, "it is there"
 	case c.Record == nil:
 		c.Action, c.Reason = providers.Adopt, "it is ours, and its record was lost"

@@ -115,15 +115,13 @@ func (o *orderer) vmOf(c *Change, by func(*Change) (site, bool)) spec.Address {
 	for {
 		at, _ := by(c)
 		around := at.inside
-		if i := slices.IndexFunc(at.uses, isWorkspace); c.Kind == spec.Job && i >= 0 {
-			around = at.uses[i]
+		if work := workplace(c.Kind, at.uses); work != (spec.Address{}) {
+			around = work
 		}
 		i, ok := o.index[around]
-		if around.Kind == spec.VM || !ok {
+		if natures[around.Kind].runs || !ok {
 			return around
 		}
 		c = &o.plan.Changes[i]
 	}
 }
-
-func isWorkspace(a spec.Address) bool { return a.Kind == spec.Workspace }

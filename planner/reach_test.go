@@ -119,7 +119,8 @@ func TestReachOfWhatMoves(t *testing.T) {
 			want: "job.j command agent command\njob.j command command [\"true\"]",
 		},
 		{name: "a job runs again on this host", applied: work("", "") + job("1"), spec: work("", "") + job("2")},
-		{name: "a container leaves the VM with its engine", applied: served(inVM), spec: served(""),
+		{
+			name: "a container leaves the VM with its engine", applied: served(inVM), spec: served(""),
 			want: port + "\nengine.e server host unix:///var/run/docker.sock",
 		},
 		{name: "a container goes into the VM with its engine", applied: served(""), spec: served(inVM), want: port + " of vm.a"},

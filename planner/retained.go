@@ -15,7 +15,7 @@ func (o *orderer) retain(t claimant, held holding) bool {
 	c := &o.plan.Changes[t.change]
 	_, planned := o.objects[held.object]
 	ours := MarkingOf(held.object, o.plan.Project) == Ours
-	if !t.ends() || planned || ours || t.claim.Kind != providers.ClaimUse || c.Action != providers.Destroy || c.Inside.Kind != spec.Engine {
+	if !t.ends() || planned || ours || t.claim.Kind != providers.ClaimUse || c.Action != providers.Destroy || !natures[c.Inside.Kind].isFound {
 		return false
 	}
 	return o.block(t.change, Block{Cause: CauseRetained, Problem: providers.Refuse(
@@ -26,7 +26,7 @@ func (o *orderer) retain(t claimant, held holding) bool {
 // retainAround keeps vmctl connected to an engine in which something is retained. It reports whether it applies.
 func (o *orderer) retainAround(around, inside int) bool {
 	c, child := &o.plan.Changes[around], &o.plan.Changes[inside]
-	if c.Kind != spec.Engine || c.Action != providers.Destroy || !child.isRetained() {
+	if !natures[c.Kind].isFound || c.Action != providers.Destroy || !child.isRetained() {
 		return false
 	}
 	return o.block(around, Block{Cause: CauseRetained, Problem: providers.Refuse(

@@ -51,7 +51,7 @@ func (d *differ) unlock(c *Change, system *System, standing Standing) {
 func (d *differ) scopeStaleLocks(uses map[spec.Address][]spec.Address) {
 	for a, restarted := range d.options.Restart {
 		for _, used := range uses[a] {
-			if !restarted || used.Kind != spec.Disk || slices.Contains(d.options.Scope.Excludes, used) {
+			if !restarted || !natures[used.Kind].isDisk || slices.Contains(d.options.Scope.Excludes, used) {
 				continue
 			}
 			if o := d.observations.At(used, d.name(used)).Object; o != nil && hasStaleLock(o) {
