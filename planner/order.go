@@ -126,10 +126,26 @@ func newOrderer(d Delta, w *World) *orderer {
 			o.inwards = append(o.inwards, i)
 		}
 	}
-	slices.SortStableFunc(o.inwards, func(i, j int) int {
-		return cmp.Compare(len(o.plan.Changes[i].Around), len(o.plan.Changes[j].Around))
-	})
+	depths := map[int]int{}
+	slices.SortStableFunc(o.inwards, func(i, j int) int { return cmp.Compare(o.depth(i, depths), o.depth(j, depths)) })
 	return o
+}
+
+// depth returns how many objects are around that of a change, where it is or where it is to be: the greater number. depths has
+// those that are known. Of objects that exchange their places, one of both ways counts.
+func (o *orderer) depth(i int, depths map[int]int) int {
+	if n, known := depths[i]; known {
+		return n
+	}
+	depths[i] = 0
+	c, n := &o.plan.Changes[i], 0
+	for _, a := range []spec.Address{c.Inside, c.Aim().Inside} {
+		if parent, planned := o.index[a]; planned {
+			n = max(n, 1+o.depth(parent, depths))
+		}
+	}
+	depths[i] = n
+	return n
 }
 
 // around iterates over the changes of the objects that a change is inside of, the inner ones first.

@@ -221,6 +221,39 @@ func checkTree(t *testing.T, p *planner.Plan) {
 				t.Errorf("%s %s does not wait for %s %s", outer.Op, outer.Address, inner.Op, inner.Address)
 			case aim && inner.Phase.Rises() && outer.Phase.Rises() && c.Want != nil && !waitsFor(p, inner.ID, outer.ID):
 				t.Errorf("%s %s does not wait for %s %s", inner.Op, inner.Address, outer.Op, outer.Address)
+			case aim && inner.Phase == providers.PhaseMake && lowers && outer.Phase.Sinks() && !rises(p, a):
+				t.Errorf("%s %s, and %s %s around it", inner.Op, inner.Address, outer.Op, outer.Address)
+			}
+		}
+	}
+}
+
+// rises reports whether a plan brings an object up.
+func rises(p *planner.Plan, a spec.Address) bool {
+	return slices.ContainsFunc(p.Steps, func(s planner.Step) bool { return s.Address == a && s.Phase.Rises() })
+}
+
+// A box is made in a box of any depth only if nothing around that goes down for good.
+func TestMovesIntoATree(t *testing.T) {
+	const moving = "box \"d\" {\n  in    = vm.z\n  label = \"d\"\n}\n"
+	moved := strings.Replace(moving, "vm.z", "box.c", 1)
+	for _, before := range []string{"", moving} {
+		for _, fate := range fates {
+			for _, level := range []string{"vm.a", "box.b"} {
+				name := level + " " + fate.name + ", box.d is made"
+				if before != "" && fate.name == "is made" {
+					continue // box.c is not there to move into
+				}
+				if before != "" {
+					name = level + " " + fate.name + ", box.d moves"
+				}
+				t.Run(name, func(t *testing.T) {
+					plantree(t, level, fate.before, fate.after, func(c string) string { return c + before }, func(c string) string { return c + moved }, func(s *scene) {
+						if fate.change != nil {
+							fate.change(s, level)
+						}
+					})
+				})
 			}
 		}
 	}
