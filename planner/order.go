@@ -206,6 +206,7 @@ func (o *orderer) asked(c *Change) ([]providers.Step, error) {
 	if (c.with == spec.Address{} || c.observed) {
 		remove := c.Change
 		remove.Action, remove.ID, remove.Want = providers.Destroy, c.Object.ID, cty.NilVal
+		remove.Succeeds = true
 		var err error
 		if steps, err = o.world.System(c.System).steps(remove); err != nil {
 			return nil, err
@@ -217,6 +218,7 @@ func (o *orderer) asked(c *Change) ([]providers.Step, error) {
 	removed := len(steps)
 	create := c.Change
 	create.Action, create.Object, create.Prior, create.Edits, create.Mark = providers.Create, nil, cty.NilVal, nil, nil
+	create.Succeeds = true
 	made, err := o.world.System(c.Aim().System).steps(create)
 	for _, s := range made {
 		s.After = shifted(s.After, removed)

@@ -328,6 +328,9 @@ type Change struct {
 	Awaits     []Claim
 	Provisions []Provision // of a VM: its scripts, in their order
 	Due        []Due       // what is due on an object that stays; nil: nothing
+	// Succeeds says of a Destroy that another object takes the place of this one, and of a Create that it is that one: a
+	// replacement in two halves, of an object that moves or goes with what it is inside of.
+	Succeeds bool
 	// Discards says that the user lets the work go that exists only in the object.
 	Discards bool
 	// Preview holds what the system says that it would do. nil: it was not asked, or cannot tell yet.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,11 +98,11 @@ func (t *task) Verb() (guard.Verb, error) {
 		return guard.Verb{Need: guard.Making, Done: guard.If(func() bool { return t.isWanted() && t.seen.Half == "" }, "it is as wanted"), Act: t.make}, nil
 	case opWrite:
 		return guard.Verb{Need: guard.Expected, Done: guard.If(t.isWanted, "it is as wanted"), Act: t.write}, nil
-	case opSave:
+	case opSave, opKeep:
 		return guard.Verb{Need: guard.Expected, Act: t.save}, nil
 	case opFetchLast:
 		return guard.Verb{Need: guard.Expected, Act: t.fetchLast}, nil
-	case opRemove, opDiscard, opRemoveSaved:
+	case opRemove, opDiscard, opRemoveSaved, opRemoveKept:
 		return guard.Verb{Need: guard.Removing, Act: t.remove}, nil
 	case guard.OpUnmark:
 		unmarked := func() bool { return t.seen == nil || t.seen.Owner == nil }
@@ -146,7 +147,7 @@ func environment(want cty.Value) string {
 
 // wasMade reports whether the workspace was whole once, and still has its branches: they keep its base.
 func (t *task) wasMade() bool {
-	return t.seen != nil && (t.seen.Half == folderGone || t.seen.Half == folderHalf)
+	return t.seen != nil && slices.Contains([]string{folderGone, folderHalf, partlyBack}, t.seen.Half)
 }
 
 // make makes the workspace, or completes one whose making was cut short.
@@ -167,19 +168,34 @@ func (t *task) make(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.inside(ctx, begin, text, string(r.ID), r.Path); err != nil {
+	awaited, err := p.awaited(ctx, r.Repository, t.Address)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.inside(ctx, begin, text, string(r.ID), r.Path, awaited); err != nil {
 		return nil, err
 	}
 	p.wrote(r, t.Address)
-	if p.onHost() {
+	if err := p.await(ctx, r.Repository, t.Address, ""); err != nil { // its own folder has it
+		return nil, err
+	}
+	switch {
+	case t.seen != nil && t.seen.Half == partlyBack: // its files are on their way from those of the branch to those of the save
+	case p.onHost():
 		err = p.addWorktree(ctx, r)
-	} else {
+	default:
 		err = p.checkOut(ctx, r, commit)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return guard.Did(providers.Done, "at "+commit), nil
+	did := guard.Did(providers.Done, "at "+commit)
+	if ref, err := t.bringBack(ctx, r); err != nil {
+		return nil, err
+	} else if ref != "" {
+		did.Evidence = append(did.Evidence, "with the work of "+ref)
+	}
+	return did, nil
 }
 
 // addWorktree makes the worktree of a workspace. One after the other: git fails where it meets a worktree that another git is
@@ -322,7 +338,7 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 		if err := t.clean(); err != nil {
 			return nil, err
 		}
-	case opRemoveSaved:
+	case opRemoveSaved, opRemoveKept:
 		did, err := t.save(ctx)
 		if err != nil {
 			return nil, err

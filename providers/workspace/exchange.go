@@ -39,6 +39,15 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return e.Why }
 
 func (p *Provider) at(ctx context.Context, id providers.ID) (*seen, error) {
+	w, err := p.found(ctx, id)
+	if err == nil && w.Half != "" {
+		return nil, fmt.Errorf("it is only half there (%s): vmctl apply completes it", w.Half)
+	}
+	return w, err
+}
+
+// found looks at a workspace into which a save may have come back in part.
+func (p *Provider) found(ctx context.Context, id providers.ID) (*seen, error) {
 	all, err := p.list(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +59,7 @@ func (p *Provider) at(ctx context.Context, id providers.ID) (*seen, error) {
 	if err := all[i].refuseUnsealed(); err != nil {
 		return nil, err
 	}
-	if all[i].Half != "" {
+	if all[i].Half != "" && all[i].Half != partlyBack {
 		return nil, fmt.Errorf("it is only half there (%s): vmctl apply completes it", all[i].Half)
 	}
 	return all[i], nil

@@ -240,6 +240,8 @@ const (
 
 	opSave        = "save"         // puts its work into the repository of this host
 	opRemoveSaved = "remove_saved" // saves what has been added since, and removes it
+	opKeep        = "keep"         // as opSave, for the workspace that takes its place
+	opRemoveKept  = "remove_kept"  // as opRemoveSaved, for that one
 	opFetchLast   = "fetch_last"   // brings its commits to this host, which has all of its work then
 )
 
@@ -272,6 +274,9 @@ func (s *steps) remove() {
 		op = opDiscard
 	case s.saves():
 		op = opRemoveSaved
+		if s.succeeds() {
+			op = opRemoveKept
+		}
 		if hooks > 0 || len(s.Change.Object.Dirty) > 0 {
 			s.save()
 		}

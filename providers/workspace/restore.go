@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 // Restore implements Saver.
 func (p *Provider) Restore(ctx context.Context, id providers.ID, name string) (Saved, error) {
-	w, err := p.at(ctx, id)
+	w, err := p.found(ctx, id)
 	if err != nil {
 		return Saved{}, err
 	}
@@ -20,12 +21,29 @@ func (p *Provider) Restore(ctx context.Context, id providers.ID, name string) (S
 	if err != nil {
 		return Saved{}, err
 	}
+	saved.Aside, err = p.restore(ctx, w, saved)
+	return saved.Saved, err
+}
+
+// restore brings a save back into a workspace. If that was begun before, it saves what is there now, and goes on; aside is the
+// reference of that save.
+func (p *Provider) restore(ctx context.Context, w *seen, saved keptSave) (aside string, err error) {
 	s, err := p.snapshot(ctx, w, "")
 	if err != nil {
-		return Saved{}, err
+		return "", err
+	}
+	if w, err = p.found(ctx, w.ID); err != nil { // as it was after the snapshot
+		return "", err
+	}
+	again := ""
+	if w.Restoring == saved.Commit {
+		again = "again"
+		if aside, err = p.setAside(ctx, w, saved); err != nil {
+			return "", err
+		}
 	}
 	if err := p.restorable(ctx, w, s, saved); err != nil {
-		return Saved{}, err
+		return "", err
 	}
 	if !p.onHost() {
 		revisions := saved.Commit + "\n"
@@ -36,15 +54,22 @@ func (p *Provider) Restore(ctx context.Context, id providers.ID, name string) (S
 			func(ctx context.Context, out io.Writer) error {
 				return p.git(w.Repository).Stream(ctx, strings.NewReader(revisions), out, "pack-objects", "--revs", "--stdout", "--thin", "-q")
 			},
-			func(ctx context.Context, in io.Reader) error { return p.feed(ctx, in, take, string(id)) })
+			func(ctx context.Context, in io.Reader) error { return p.feed(ctx, in, take, string(w.ID)) })
 		if err != nil {
-			return Saved{}, fmt.Errorf("send the save: %w", err)
+			return "", fmt.Errorf("send the save: %w", err)
 		}
 	}
-	if _, err := p.ask(ctx, putBack, string(w.ID), w.Path, p.tree(), "", s.digest, saved.Commit, w.Branch); err != nil {
-		return Saved{}, err
+	_, err = p.ask(ctx, putBack, string(w.ID), w.Path, p.tree(), "", s.digest, saved.Commit, w.Branch, again)
+	return aside, err
+}
+
+// setAside saves what is in a workspace whose restore was cut short: somebody may have worked there since.
+func (p *Provider) setAside(ctx context.Context, w *seen, saved keptSave) (string, error) {
+	if len(w.dirt())+len(w.unread()) == 0 && !saved.Ignores {
+		return "", nil
 	}
-	return saved.Saved, nil
+	kept, err := p.Save(ctx, w.ID, SaveOptions{Ignored: saved.Ignores})
+	return kept.Ref, err
 }
 
 // find returns a save of a workspace of which the repository has every object.
@@ -60,7 +85,9 @@ func (p *Provider) find(ctx context.Context, w *seen, name string) (keptSave, er
 	if err != nil {
 		return keptSave{}, err
 	}
-	i := slices.IndexFunc(all, func(s keptSave) bool { return name == "" || s.Name == name || s.Ref == name })
+	i := slices.IndexFunc(all, func(s keptSave) bool {
+		return name == "" && (w.Restoring == "" || s.Commit == w.Restoring) || s.Name == name || s.Ref == name
+	})
 	if i < 0 {
 		why := "it has no save " + name
 		if name == "" {
@@ -73,14 +100,8 @@ func (p *Provider) find(ctx context.Context, w *seen, name string) (keptSave, er
 
 // restorable refuses to restore a save over work, or over files that git ignores.
 func (p *Provider) restorable(ctx context.Context, w *seen, s *state, saved keptSave) error {
-	var seen []string
-	for _, d := range w.dirt() {
-		seen = append(seen, d.String())
-	}
-	for _, name := range slices.Concat(s.assumed, s.skipped) {
-		seen = append(seen, fmt.Sprintf("marked assume-unchanged or skip-worktree: %q", name))
-	}
-	if seen = append(seen, w.Unread...); len(seen) > 0 {
+	again := w.Restoring == saved.Commit // what is there is in a save of its own
+	if seen := w.work(s); len(seen) > 0 && !again {
 		return &RefusedError{Why: "it has work of its own", Seen: seen, Next: []string{"save it first, destroy the workspace and apply, then restore both"}}
 	}
 	if w.Branch != saved.Branch {
@@ -91,7 +112,7 @@ func (p *Provider) restorable(ctx context.Context, w *seen, s *state, saved kept
 	if err != nil {
 		return err
 	}
-	if over := overwritten(s.ignored, files); len(over) > 0 {
+	if over := overwritten(s.ignored, files); len(over) > 0 && !again {
 		return &RefusedError{Why: "files that git ignores would be overwritten", Seen: over, Next: []string{"move them away there, then repeat the command"}}
 	}
 	if !p.onHost() {
@@ -107,10 +128,25 @@ func (p *Provider) restorable(ctx context.Context, w *seen, s *state, saved kept
 		return nil
 	}
 	where, err := p.checkedOut(ctx, w.Repository, branch)
+	if own, linked := filepath.EvalSymlinks(w.Path); linked == nil && where == own { // an earlier restore came as far
+		return nil
+	}
 	if err == nil && where != "" {
 		err = &RefusedError{Why: fmt.Sprintf("branch %s, which the save had checked out, is checked out in %s", branch, where)}
 	}
 	return err
+}
+
+// work names the work in a workspace, marks of files among it, and what of it could not be read.
+func (w *seen) work(s *state) []string {
+	var all []string
+	for _, d := range w.dirt() {
+		all = append(all, d.String())
+	}
+	for _, name := range slices.Concat(s.assumed, s.skipped) {
+		all = append(all, fmt.Sprintf("marked assume-unchanged or skip-worktree: %q", name))
+	}
+	return append(all, w.Unread...)
 }
 
 // overwritten returns the files among some that stand where other files, or their folders, are to be.

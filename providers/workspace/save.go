@@ -21,7 +21,8 @@ type Saver interface {
 	// already is not saved again. A *RefusedError says why the workspace cannot be saved.
 	Save(ctx context.Context, id providers.ID, o SaveOptions) (Saved, error)
 	// Restore brings a save back into a workspace without work of its own; name is the time of the save or its
-	// reference, "": the newest. Nothing that the workspace has is lost.
+	// reference, "": the newest. Nothing that the workspace has is lost. One that was cut short goes on: what is in the
+	// workspace then stays in a save of its own.
 	Restore(ctx context.Context, id providers.ID, name string) (Saved, error)
 }
 
@@ -38,7 +39,8 @@ type Saved struct {
 	Name   string // the time, the last part of Ref
 	Commit string
 	Facts
-	Before bool // it was there before Save
+	Before bool   // it was there before Save
+	Aside  string // of a restore that went on: the reference of the save of what was there then; "": there was nothing
 }
 
 // Facts tell what is in a save.
@@ -63,7 +65,7 @@ const saveFormat = 1
 
 // Save implements Saver.
 func (p *Provider) Save(ctx context.Context, id providers.ID, o SaveOptions) (Saved, error) {
-	w, err := p.at(ctx, id)
+	w, err := p.found(ctx, id)
 	if err != nil {
 		return Saved{}, err
 	}

@@ -22,15 +22,20 @@ g=$(real rev-parse --absolute-git-dir)
 for f in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD rebase-merge rebase-apply sequencer; do
   [ ! -e "$g/$f" ] || fail "a merge, rebase, cherry-pick or revert is not completed in it ($f): complete or abort it there"
 done
-for left in "$d"/save.*; do # a save that was killed left its folder
+started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+for left in "$d"/save.*; do # a save or a restore that was killed left its folder
   [ -d "$left" ] || continue
   pid=${left##*/save.}
   pid=${pid%%.*}
-  case $pid in *[!0-9]*) ;; *) if kill -0 "$pid" 2>/dev/null; then continue; fi ;; esac
+  at=
+  if [ -f "$left/started" ]; then IFS= read -r at <"$left/started" || at=; fi
+  case $pid in *[!0-9]*) ;; *) if kill -0 "$pid" 2>/dev/null && { [ -z "$at" ] || [ "$(started "$pid")" = "$at" ]; }; then continue; fi ;; esac
+  if [ -f "$left/index" ] && cmp -s "$left/index" "$g/index.lock"; then rm -f "$g/index.lock"; fi
   rm -rf "$left"
 done
 s=$(mktemp -d "$d/save.$$.XXXXXX")
 trap 'rm -rf "$s"' EXIT
+started "$$" >"$s/started"
 if [ -f "$g/index" ]; then cp "$g/index" "$s/index"; fi
 indexed() { ( GIT_INDEX_FILE=$s/index; export GIT_INDEX_FILE; real "$@" ); }
 objects=$(real rev-parse --git-path objects)
@@ -93,12 +98,17 @@ for f in info stage flags untracked ignored refs stashes; do
   cat "$s/$f"
 done`
 	// putBack brings a save into a workspace whose digest is still the one that was seen: putBack ID PATH TREE FORCE DIGEST
-	// SAVE BRANCH. References move forward only, and in a repository of this host only BRANCH moves: a save may come from a
+	// SAVE BRANCH AGAIN. Until it ends, the file "restoring" names the save; with AGAIN, an earlier one was cut short, and what is
+	// there now is in a save of its own. References move forward only, and in a repository of this host only BRANCH moves: a save may come from a
 	// guest. What else is in it stays in the save, its stashes too.
 	// In the end, files, index and branch are compared with the save; stashes and the marks of files are not.
 	putBack = look + `
 umask 022
 [ "$digest" = "$5" ] || fail 'it was changed while it was looked at'
+: >"$s/restores"
+for other in "$d"/save.*/restores; do
+  [ ! -f "$other" ] || [ "$other" = "$s/restores" ] || fail 'another restore is at work in it'
+done
 save=$6
 for f in stage assumed skipped intended refs stashes head; do real cat-file blob "$save:$f" >"$s/saved-$f"; done
 { IFS= read -r head; IFS= read -r headref; } <"$s/saved-head"
@@ -116,7 +126,12 @@ if [ "$3" = shared ]; then
 fi
 while IFS=' ' read -r sha type ref; do moves "$sha" "$ref"; done <"$s/saved-refs"
 if [ -n "$head" ] && [ -n "$headref" ]; then moves "$head" "$headref"; fi
-scratch read-tree -m -u "$wt" "$save:worktree" 2>"$s/said" || fail "$(cat "$s/said")"
+how=-m
+[ -z "$8" ] || how=--reset
+scratch read-tree -n $how -u "$wt" "$save:worktree" 2>"$s/said" || fail "$(cat "$s/said")"
+echo "$save" >"$d/.restoring"
+mv "$d/.restoring" "$d/restoring"
+scratch read-tree $how -u "$wt" "$save:worktree" 2>"$s/said" || fail "$(cat "$s/said")"
 # what git does not know may be meant for one user alone
 scratch diff-tree -r -z --name-only --no-renames --diff-filter=A "$save:index" "$save:worktree" >"$s/private"
 xargs -0 sh -c 'for e do [ -L "$e" ] || chmod go-rwx "./$e"; done' sh <"$s/private"
@@ -134,10 +149,13 @@ if [ -s "$s/saved-intended" ]; then indexed add -f -N --pathspec-from-file="$s/s
 indexed update-index -q --refresh >/dev/null || true
 indexed update-index -z --assume-unchanged --stdin <"$s/saved-assumed"
 indexed update-index -z --skip-worktree --stdin <"$s/saved-skipped"
-( set -C; cat "$s/index" >"$g/index.lock" ) || fail 'another git is at work in it'
+cp "$s/index" "$g/index.vmctl" # whole, before the lock is there
+ln "$g/index.vmctl" "$g/index.lock" || fail 'another git is at work in it'
 mv "$g/index.lock" "$g/index"
+rm -f "$g/index.vmctl"
+if [ -n "$8" ] && [ "$3" != shared ] && real rev-parse --verify -q refs/stash >/dev/null; then real update-ref -d refs/stash; fi
 while IFS=' ' read -r sha message; do real update-ref --create-reflog -m "$message" refs/stash "$sha"; done <"$s/saved-stashes"
-differs() { fail "it is not as it was saved in $save: $1"; }
+differs() { rm -f "$d/restoring"; fail "it is not as it was saved in $save: $1"; }
 while IFS=' ' read -r sha type ref; do [ "$(real rev-parse --verify -q "$ref")" = "$sha" ] || differs "$ref is at another commit"; done <"$s/saved-refs"
 [ "$(real rev-parse --verify -q 'HEAD^{commit}')" = "$head" ] || differs 'another commit is checked out'
 [ "$(real symbolic-ref -q HEAD)" = "$headref" ] || differs 'another branch is checked out'
@@ -145,5 +163,6 @@ while IFS=' ' read -r sha type ref; do [ "$(real rev-parse --verify -q "$ref")" 
 scratch add -A 2>"$s/said" || differs "$(cat "$s/said")"
 scratch diff-index --cached --name-only "$save:worktree" >"$s/said"
 [ ! -s "$s/said" ] || differs "$(cat "$s/said")"
+rm -f "$d/restoring"
 `
 )

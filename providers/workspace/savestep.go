@@ -34,13 +34,20 @@ func (s *steps) fetches() bool {
 	return !slices.ContainsFunc(o.Dirty, func(d providers.Dirt) bool { return d.Sort != Commits })
 }
 
+// succeeds reports whether another workspace takes the place of the one that is removed.
+func (s *steps) succeeds() bool { return s.Change.Action == providers.ReplaceIt || s.Change.Succeeds }
+
 func (s *steps) onDestroy() string {
 	return ctyread.Text(ctyread.Attr(s.Change.Policy, "sync"), "on_destroy")
 }
 
 // save adds a step that saves the work, while the VM still runs.
 func (s *steps) save() {
-	step := s.Add(opSave, providers.PhaseFree, s.Change.Object.ID)
+	op := opSave
+	if s.succeeds() {
+		op = opKeep
+	}
+	step := s.Add(op, providers.PhaseFree, s.Change.Object.ID)
 	step.Saves = true
 	step.Args = saveArgs{ref: saveFolder(s.Change.Address) + "<time>"}
 }
@@ -68,6 +75,9 @@ func (t *task) save(ctx context.Context) (*guard.Outcome, error) {
 		}
 		f.Next = append(f.Next, providers.Say(refused.Next...)...)
 		return nil, f
+	}
+	if err == nil && (t.Op == opKeep || t.Op == opRemoveKept) {
+		err = t.p.await(ctx, t.seen.Repository, t.Address, saved.Commit)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("save the work: %w", err)

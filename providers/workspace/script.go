@@ -11,11 +11,13 @@ const home = ".vmctl/workspaces"
 const (
 	folderGone = "its folder is gone"
 	folderHalf = "its folder was not completed"
+	partlyBack = "its saved work is not all back"
 )
 
 // The programs that work on workspaces, as arguments of a POSIX shell in the home of the user there.
 const (
-	// list prints, for each workspace: its record (W), its folder (N) and how its hooks ended (K); then, unless it is only half there (P), the commit that is
+	// list prints, for each workspace: its record (W), its folder (N), how its hooks ended (K) and the save that is to be brought
+	// back into it (B); then, unless it is only half there (P), the commit that is
 	// checked out (H), the tips of its branches, tags and stash (R), what git status has to say (D), and what git status
 	// leaves out: changes of files with a mark that hides them (F), repositories inside (I), and operations of git that are
 	// not completed (O). X is what could not be read.
@@ -31,6 +33,10 @@ for d in */; do
   printf 'W %s\nN %s\n' "$line" "$d"
   if [ -f "$d/hooks" ] && IFS= read -r line <"$d/hooks"; then
     printf 'K %s\n' "$line"
+  fi
+  if [ -f "$d/restoring" ] && IFS= read -r line <"$d/restoring"; then
+    printf 'B %s\n' "$line"
+    echo 'P ` + partlyBack + `'
   fi
   if [ -e "$d/ends" ]; then echo 'P its removal was cut short'; continue; fi
   if [ ! -e "$d/made" ]; then echo 'P it was not completed'; continue; fi
@@ -59,9 +65,9 @@ for d in */; do
     [ -z "$text" ] || printf '%s\n' "$text" | sed 's/^/S /'
   fi
 done`
-	// begin makes the folder of a workspace, with its record from the standard input: begin ID PATH. A removal that was cut
+	// begin makes the folder of a workspace, with its record from the standard input: begin ID PATH SAVE. A removal that was cut
 	// short is taken back: what it left of a whole git directory stays. "mends" says that files may be missing until checkOut
-	// has ended.
+	// has ended, "restoring" that SAVE, unless it is empty, is to be brought back.
 	begin = gitx.Scrub + `
 set -e
 umask 077
@@ -81,6 +87,7 @@ elif [ -e "$d/ends" ]; then
   rm -rf "$d/git" "$d/gone" "$d/made"
 fi
 rm -f "$d/ends" "$d/hooks"
+[ -z "$3" ] || echo "$3" >"$d/restoring"
 cat >"$d/.mark"
 mv "$d/.mark" "$d/mark"`
 	// receive makes the git directory of a workspace, and adds the pack on the standard input to it: receive ID PATH.
@@ -116,6 +123,8 @@ git reset -q --hard
 : >"$d/made"`
 	// finish says that a workspace is complete: finish ID.
 	finish = `: >"` + home + `/$1/made"`
+	// settle says that nothing is to be brought back any more: settle ID.
+	settle = `rm -f "` + home + `/$1/restoring"`
 	// write writes the record of a workspace from the standard input: write ID.
 	write = `
 set -e

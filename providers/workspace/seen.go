@@ -26,6 +26,7 @@ type seen struct {
 	Hidden     []string   // the files that changed, and have a mark with which git status leaves them out
 	Inside     []string   // the repositories in its folder
 	Operations []string   // of git, that are not completed
+	Restoring  string     // the commit of the save that is to be brought back; "": there is none
 	Half       string     // why it is only half there; "": it is whole
 	Unread     []string   // what could not be read
 	Mount      *mounted   // on this host; nil: it is not mounted
@@ -42,7 +43,7 @@ func parseList(text string) ([]*seen, error) {
 		if tag != "W" && w == nil {
 			return nil, fmt.Errorf("read the workspaces: %q belongs to none", line)
 		}
-		if sha, _, _ := strings.Cut(rest, " "); (tag == "H" || tag == "S" || tag == "R") && !gitx.IsObjectName(sha) {
+		if sha, _, _ := strings.Cut(rest, " "); (tag == "H" || tag == "S" || tag == "R" || tag == "B") && !gitx.IsObjectName(sha) {
 			w.Unread = append(w.Unread, line) // git would take it for something else
 			continue
 		}
@@ -59,6 +60,8 @@ func parseList(text string) ([]*seen, error) {
 			if err := json.Unmarshal([]byte(rest), &w.Hooks); err != nil {
 				return nil, fmt.Errorf("read how the hooks of a workspace ended: %w", err)
 			}
+		case "B":
+			w.Restoring = rest
 		case "P":
 			w.Half = rest
 		case "X":

@@ -33,5 +33,7 @@ var words = map[string]providers.Words{
 	opSave:         {Doing: "saving its work", Done: "saved"},
 	opFetchLast:    {Doing: "bringing its commits to this host", Done: "its commits are on this host"},
 	opRemoveSaved:  {Doing: "removing what is saved", Done: "removed, its work is saved"},
+	opKeep:         {Doing: "saving its work, to bring it back", Done: "saved, to be brought back"},
+	opRemoveKept:   {Doing: "removing what is saved", Done: "removed, its work is saved"},
 	guard.OpUnmark: {Doing: "letting go of it", Done: "let go of"},
 }

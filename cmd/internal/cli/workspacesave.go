@@ -56,6 +56,7 @@ type savedDocument struct {
 	Ref           string          `json:"ref"`
 	Commit        string          `json:"commit"`
 	Before        bool            `json:"saved_before"`
+	Aside         string          `json:"aside,omitempty"` // the save of what was there before a restore that went on
 	Facts         workspace.Facts `json:"facts"`
 }
 
@@ -75,8 +76,8 @@ func (a *app) workspaceSaver(ctx context.Context, name, verb string, do func(con
 		case err != nil:
 			return fmt.Errorf("%s %s: %w", verb, w.address, err)
 		}
-		a.show(savedDocument{FormatVersion: view.FormatVersion, Ref: s.Ref, Commit: s.Commit, Before: s.Before, Facts: s.Facts}, func(screen view.Screen) {
-			view.Saved(screen, w.address.String(), verb, s.Ref, contents(s.Facts))
+		a.show(savedDocument{FormatVersion: view.FormatVersion, Ref: s.Ref, Commit: s.Commit, Before: s.Before, Aside: s.Aside, Facts: s.Facts}, func(screen view.Screen) {
+			view.Saved(screen, w.address.String(), verb, s.Ref, contents(s.Facts), s.Aside)
 		})
 		return nil
 	})

@@ -58,7 +58,7 @@ func (a *app) workspaceSaves(ctx context.Context, name string) error {
 			view.Note(screen, addr.String()+" has no saves.")
 		}
 		for _, s := range all {
-			view.Saved(screen, addr.String(), "saved", s.Ref, contents(s.Facts))
+			view.Saved(screen, addr.String(), "saved", s.Ref, contents(s.Facts), "")
 		}
 	})
 	return nil
