@@ -28,6 +28,7 @@ type operation struct {
 	once   bool             // what runs in the end was started by it, and once
 	boxes  bool             // it is run by the vmctl that knows boxes
 	boots  bool             // a guest boots for each kill point, which takes a minute
+	repo   bool             // it is about workspaces of a repository, whose programs are kill points each
 	renews bool             // it makes another object, whose ID counts replacements: cut short, it may be a first one
 }
 
@@ -37,6 +38,15 @@ func (o operation) program() string {
 		return shared.boxed
 	}
 	return shared.vmctl
+}
+
+// repeats limits the kill points at mutations that are alike between one journal write and the next: polling and uploads
+// repeat themselves, and the programs that work on a repository are all alike to the tracer.
+func (o operation) repeats() int {
+	if o.repo {
+		return 40
+	}
+	return 2
 }
 
 func (o operation) command() []string {
@@ -331,7 +341,8 @@ func (r *crashRow) judge(s *crashSite, want, got map[string]int) {
 // write puts the spec of a site.
 func (s *crashSite) write(spec string) {
 	const head = "vmctl {\n  project = \"demo\"\n  id      = \"k7m2qd9x4r\"\n}\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(head+spec), 0o644); err != nil { //nolint:gosec // the test's user reads it
+	text := head + strings.ReplaceAll(spec, "@HOME", s.home)
+	if err := os.WriteFile(filepath.Join(s.dir, "main.vmctl.hcl"), []byte(text), 0o644); err != nil { //nolint:gosec // the test's user reads it
 		s.t.Fatal(err)
 	}
 }

@@ -56,6 +56,9 @@ func newCrashSite(t *testing.T, o operation, name string) *crashSite {
 	if err := errors.Join(image, dataDir, guests, ownTree(home)); err != nil {
 		t.Fatal(err)
 	}
+	if o.repo {
+		s.repository()
+	}
 	return s
 }
 
@@ -93,6 +96,7 @@ func (s *crashSite) run(o operation, at *mutation) execution {
 	defer out.Close() //nolint:errcheck // what it holds is for messages
 	x := trace(s.t, tracee{
 		path: s.binary, args: o.command(), env: s.environ(), dir: s.dir, out: out, uid: number(s.t, shared.user.Uid), gid: number(s.t, shared.user.Gid),
+		repeats: o.repeats(),
 	}, at)
 	s.after = s.machines()
 	text, err := os.ReadFile(out.Name())
@@ -264,6 +268,9 @@ func (s *crashSite) world(o operation) map[string]int {
 	s.processes(all)
 	s.domains(all)
 	s.records(all)
+	if o.repo {
+		s.work(all)
+	}
 	if !o.renews {
 		return all
 	}

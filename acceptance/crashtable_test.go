@@ -197,6 +197,16 @@ var simOperations = []operation{
 	{name: "write inside", boxes: true, before: simVM + simInside, spec: simVM + edited(simInside, "kind", "brave")},
 	{name: "restart with something inside", boxes: true, once: true, before: simVM + simInside, spec: bigger(simVM) + simInside},
 	{name: "delete with something inside", boxes: true, before: simVM + simInside, spec: simHost},
+	{name: "check a workspace out", repo: true, spec: simHost + simDev + workIn},
+	{name: "check a worktree out", repo: true, spec: workHere},
+	{name: "save and destroy a workspace", repo: true, before: simHost + simDev + saved(workIn), spec: simHost + simDev, damage: worked},
+	{name: "save and destroy a worktree", repo: true, before: saved(workHere), spec: "", damage: worked},
+	{name: "fetch and destroy a workspace", repo: true, before: simHost + simDev + fetched(workIn), spec: simHost + simDev, damage: committed},
+	{name: "replace a worktree with work", repo: true, renews: true, before: saved(workHere), spec: elsewhere(saved(workHere)), damage: worked, args: replaceWork, again: replaceWork},
+	{name: "fetch a workspace", repo: true, before: simHost + simDev + workIn, spec: simHost + simDev + workIn, damage: committed, args: fetchWork, again: fetchWork},
+	{name: "push to a workspace", repo: true, before: simHost + simDev + workIn, spec: simHost + simDev + workIn, damage: advanced, args: pushWork, again: pushWork},
+	{name: "save a workspace", repo: true, before: simHost + simDev + workIn, spec: simHost + simDev + workIn, damage: worked, args: saveWork, again: saveWork},
+	{name: "restore a workspace", repo: true, before: simHost + simDev + workIn, spec: simHost + simDev + workIn, damage: savedBefore, args: restoreWork, again: restoreWork},
 	{name: "destroy what no state knows", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: forgotten},
 }
 

@@ -32,10 +32,6 @@ type mutation struct {
 
 func (m mutation) String() string { return fmt.Sprintf("%d: %s #%d", m.Journal, m.What, m.Nth) }
 
-// repeats limits the kill points at mutations that are alike between one journal write
-// and the next: polling and uploads repeat themselves.
-const repeats = 2
-
 // execution is a program that was run under the eyes of the tracer.
 type execution struct {
 	Mutations []mutation
@@ -52,6 +48,8 @@ type tracee struct {
 	out  *os.File // standard output and error
 	uid  int
 	gid  int
+
+	repeats int // the most mutations that are alike between one journal write and the next, and are told
 }
 
 // trace runs a program and kills it, as kill -9 does, right before a mutation;
@@ -72,7 +70,7 @@ func trace(t *testing.T, p tracee, at *mutation) execution {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := tracer{t: t, pid: process.Pid, at: at, seen: map[mutation]int{}, threads: map[int]bool{process.Pid: true}}
+	x := tracer{t: t, pid: process.Pid, at: at, seen: map[mutation]int{}, threads: map[int]bool{process.Pid: true}, repeats: p.repeats}
 	defer process.Release() //nolint:errcheck // it was waited for by its ID
 	// A program that hangs prints its goroutines, and is ended soon after.
 	var late atomic.Bool
@@ -109,6 +107,7 @@ type tracer struct {
 	journal int
 	seen    map[mutation]int
 	threads map[int]bool
+	repeats int
 }
 
 // run returns when the program has ended.
@@ -189,7 +188,7 @@ func (x *tracer) call(tid int) {
 	m := mutation{Journal: x.journal, What: what}
 	x.seen[m]++
 	m.Nth = x.seen[m]
-	if m.Nth > repeats {
+	if m.Nth > x.repeats {
 		return
 	}
 	x.result.Mutations = append(x.result.Mutations, m)

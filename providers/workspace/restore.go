@@ -21,8 +21,32 @@ func (p *Provider) Restore(ctx context.Context, id providers.ID, name string) (S
 	if err != nil {
 		return Saved{}, err
 	}
+	if back, err := p.isBack(ctx, w, saved); err != nil || back {
+		return saved.Saved, err
+	}
 	saved.Aside, err = p.restore(ctx, w, saved)
 	return saved.Saved, err
+}
+
+// isBack reports whether a workspace with work is as it was saved.
+func (p *Provider) isBack(ctx context.Context, w *seen, saved keptSave) (bool, error) {
+	if w.Restoring != "" || w.Owner == nil || len(w.dirt()) == 0 {
+		return false, nil
+	}
+	force := ""
+	if saved.Ignores {
+		force = withIgnored
+	}
+	s, err := p.snapshot(ctx, w, force)
+	if err == nil {
+		err = p.receiveState(ctx, w, s)
+	}
+	if err != nil {
+		return false, err
+	}
+	f := p.facts(w, s, SaveOptions{Ignored: saved.Ignores})
+	tree, err := p.saveTree(ctx, p.git(w.Repository), s, &f)
+	return tree == saved.tree, err
 }
 
 // restore brings a save back into a workspace. If that was begun before, it saves what is there now, and goes on; aside is the

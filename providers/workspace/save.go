@@ -22,7 +22,7 @@ type Saver interface {
 	Save(ctx context.Context, id providers.ID, o SaveOptions) (Saved, error)
 	// Restore brings a save back into a workspace without work of its own; name is the time of the save or its
 	// reference, "": the newest. Nothing that the workspace has is lost. One that was cut short goes on: what is in the
-	// workspace then stays in a save of its own.
+	// workspace then stays in a save of its own. Restoring what is back already does nothing.
 	Restore(ctx context.Context, id providers.ID, name string) (Saved, error)
 }
 
@@ -88,11 +88,15 @@ func (p *Provider) Save(ctx context.Context, id providers.ID, o SaveOptions) (Sa
 	if err := p.receiveState(ctx, w, s); err != nil {
 		return Saved{}, fmt.Errorf("bring its work to this host: %w", err)
 	}
-	f := Facts{
+	return p.keep(ctx, w, s, p.facts(w, s, o))
+}
+
+// facts returns what is to be told about a save of a state.
+func (p *Provider) facts(w *seen, s *state, o SaveOptions) Facts {
+	return Facts{
 		Format: saveFormat, Project: p.settings.Project.Lineage(), Address: w.Owner.Address.String(), Branch: w.Branch, Head: s.head, Ignores: o.Ignored,
 		Staged: len(w.Staged), Unstaged: len(w.Unstaged), Untracked: len(s.untracked), Hidden: len(s.assumed) + len(s.skipped), Stashes: len(s.stashes),
 	}
-	return p.keep(ctx, w, s, f)
 }
 
 // receiveState brings all objects of a state to the repository of this host.
