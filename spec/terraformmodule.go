@@ -19,10 +19,21 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
+// TerraformTool is the program that runs a Terraform module, by its own name.
+type TerraformTool string
+
+// The programs that run Terraform modules.
+const (
+	Terraform TerraformTool = "Terraform"
+	OpenTofu  TerraformTool = "OpenTofu"
+)
+
 // TerraformModule holds the facts of a Terraform module that vmctl relies on.
 type TerraformModule struct {
 	// Backend is the type of its backend block, or "cloud"; "": the module has none.
 	Backend string
+	// Encryption says that it has an encryption block, with which OpenTofu encrypts states and plans.
+	Encryption bool
 	// Providers says that it needs providers that are not built into Terraform.
 	Providers bool
 	// Digest changes whenever a file of the module does: its configuration, its lock file, and what lies below
@@ -32,9 +43,9 @@ type TerraformModule struct {
 	Setup string
 }
 
-// ReadTerraformModule reads the module in a folder. It decides nothing about its resources: only Terraform
-// understands them.
-func ReadTerraformModule(dir string) (TerraformModule, error) {
+// ReadTerraformModule reads the module in a folder as the tool does: OpenTofu alone reads x.tofu, and in place of x.tf. It
+// decides nothing about the resources: only the tool understands them.
+func ReadTerraformModule(dir string, tool TerraformTool) (TerraformModule, error) {
 	files, err := moduleFiles(dir)
 	if err != nil {
 		return TerraformModule{}, fmt.Errorf("read the module %s: %w", dir, err)
@@ -54,8 +65,10 @@ func ReadTerraformModule(dir string) (TerraformModule, error) {
 		fmt.Fprintf(setup, "%q %d\n", name, len(text))
 		setup.Write(text)
 		if filepath.Dir(name) == "." && isConfiguration(name) {
-			any = true
-			m.read(name, text)
+			if tool.reads(name, files) {
+				any = true
+				m.read(name, text)
+			}
 		}
 	}
 	if !any {
@@ -97,6 +110,16 @@ func isConfiguration(name string) bool {
 	return slices.ContainsFunc([]string{".tf", ".tf.json", ".tofu", ".tofu.json"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
+// reads reports whether the tool reads a file of configuration in a folder with these files.
+func (t TerraformTool) reads(name string, files []string) bool {
+	plain := strings.TrimSuffix(name, ".json")
+	base, ok := strings.CutSuffix(plain, ".tf")
+	if !ok {
+		return t == OpenTofu // .tofu
+	}
+	return t != OpenTofu || !slices.Contains(files, base+".tofu"+name[len(plain):])
+}
+
 // read takes the facts from one file. A mistake in it is Terraform's to report.
 func (m *TerraformModule) read(name string, text []byte) {
 	var body hcl.Body
@@ -120,6 +143,7 @@ func (m *TerraformModule) read(name string, text []byte) {
 		if len(blocksOf(b.Body, "cloud", nil)) > 0 {
 			m.Backend = "cloud"
 		}
+		m.Encryption = m.Encryption || len(blocksOf(b.Body, "encryption", nil)) > 0
 		m.Providers = m.Providers || len(blocksOf(b.Body, "required_providers", nil)) > 0
 	}
 	for _, kind := range []string{"resource", "data"} {

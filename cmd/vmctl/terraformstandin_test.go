@@ -57,9 +57,16 @@ func standInMain(args []string) error {
 		if version == "" {
 			version = "1.11.4"
 		}
-		fmt.Printf("{\"terraform_version\":%q}\n", version)
+		if os.Getenv("STANDIN_TOOL") == "OpenTofu" {
+			fmt.Printf("{\"terraform_version\":%q}\n", version)
+		} else {
+			fmt.Printf("{\"terraform_version\":%q,\"terraform_outdated\":false}\n", version)
+		}
 		return nil
 	case "init":
+		if os.Getenv("STANDIN_FAIL") == "init" {
+			return fmt.Errorf("Provider dependency changes detected")
+		}
 		return nil
 	case "plan":
 		return standInPlans(flags)

@@ -73,7 +73,7 @@ func (p *Provider) forgetOld(workspace string, copies []located) []providers.Adv
 	}
 	var all []string
 	for _, c := range copies {
-		all = append(all, fmt.Sprintf("if Terraform is to leave it alone, forget %s with its copy: %s", c.address, command([]string{"state", "rm"}, c.address)),
+		all = append(all, fmt.Sprintf("if %s is to leave it alone, forget %s with its copy: %s", p.tool(), c.address, command([]string{"state", "rm"}, c.address)),
 			"then take over the new one: "+command([]string{"import"}, c.address)+" ID")
 	}
 	return providers.Say(all...)

@@ -180,11 +180,11 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	if losing := planned.unforeseen(shown); len(losing) > 0 {
 		return nil, &providers.Problem{
 			Outcome: providers.Unsafe, Code: "terraform_replaces", Seen: losing, Next: providers.Vmctl("plan"),
-			Err: fmt.Errorf("%s %s: Terraform would destroy resources, and the plan did not show it: %s", j.Op, j.Address, strings.Join(losing, ", ")),
+			Err: fmt.Errorf("%s %s: %s would destroy resources, and the plan did not show it: %s", j.Op, j.Address, j.p.tool(), strings.Join(losing, ", ")),
 		}
 	}
 	if len(planned.changes) == 0 && j.seen != nil {
-		return guard.Did(providers.AlreadyTrue, "Terraform has nothing to change"), nil
+		return guard.Did(providers.AlreadyTrue, string(j.p.tool())+" has nothing to change"), nil
 	}
 	if err := j.carryOut(ctx, name); err != nil {
 		return nil, j.p.explainExisting(err, name)
@@ -272,7 +272,7 @@ func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 	if left := after.own; len(left) > 0 {
 		return &providers.Problem{
 			Outcome: providers.Failed, Code: "terraform_left", Seen: left, Next: providers.Vmctl("plan"),
-			Err: fmt.Errorf("%s %s: Terraform ended well, and its state still has %s", j.Op, j.Address, strings.Join(left, ", ")),
+			Err: fmt.Errorf("%s %s: %s ended well, and its state still has %s", j.Op, j.Address, j.p.tool(), strings.Join(left, ", ")),
 		}
 	}
 	return nil

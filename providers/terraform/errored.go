@@ -29,7 +29,7 @@ func (p *Provider) checkErrored(s *seen) error {
 	}
 	return &providers.Problem{
 		Outcome: providers.Unsafe, Code: "terraform_errored",
-		Err: fmt.Errorf("the state of %s could not be written, and Terraform left it in %s", s.name, p.erroredPath()),
+		Err: fmt.Errorf("the state of %s could not be written, and %s left it in %s", s.name, p.tool(), p.erroredPath()),
 		Next: providers.Say(
 			"put it in its place: "+shellword.Join([]string{"install", "-m", "600", p.erroredPath(), p.statePath(s.name)})+" && "+shellword.Join([]string{"rm", p.erroredPath()}),
 			"or, if it is of another VM, move it aside",

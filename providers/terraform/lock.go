@@ -87,7 +87,7 @@ func (p *Provider) lockFinding(name string) []providers.Finding {
 	}
 	return []providers.Finding{{
 		Kind: providers.FindHeldLock, Action: "left alone: its holder has to end first",
-		Evidence: []string{"Terraform's lock of the state of " + name + " is held by " + l.String()}, Next: p.unlocking(),
+		Evidence: []string{string(p.tool()) + "'s lock of the state of " + name + " is held by " + l.String()}, Next: p.unlocking(),
 	}}
 }
 
@@ -121,7 +121,7 @@ func (j *job) naming(act func(context.Context) (*guard.Outcome, error)) func(con
 		}
 		return did, &providers.Problem{
 			Outcome: providers.Failed, Code: "terraform_locked", Next: j.p.unlocking(),
-			Err: fmt.Errorf("%s %s: Terraform's lock of its state is held by %s", j.Op, j.Address, l),
+			Err: fmt.Errorf("%s %s: %s's lock of its state is held by %s", j.Op, j.Address, j.p.tool(), l),
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (p *Provider) findings(s *seen, o providers.Object) []providers.Finding {
 	}
 	if !s.made() {
 		all = append(all, providers.Finding{
-			Kind: providers.FindPartial, Address: at, Object: o.Name, Action: "Terraform makes it whole",
+			Kind: providers.FindPartial, Address: at, Object: o.Name, Action: string(p.tool()) + " makes it whole",
 			Evidence: []string{"the workspace " + s.name + " has no resources of its own"},
 		})
 	}
@@ -159,13 +159,13 @@ func (p *Provider) findings(s *seen, o providers.Object) []providers.Finding {
 	}
 	if flawed := s.state.flawed(); len(flawed) > 0 {
 		all = append(all, providers.Finding{
-			Kind: providers.FindBroken, Address: at, Object: o.Name, Action: "Terraform replaces what is tainted",
+			Kind: providers.FindBroken, Address: at, Object: o.Name, Action: string(p.tool()) + " replaces what is tainted",
 			Evidence: []string{"tainted in the workspace " + s.name + ": " + strings.Join(flawed, ", ")},
 			Next:     p.untaint(s.name, flawed),
 		})
 	}
 	if copies := s.state.copies(); len(copies) > 0 {
-		f := providers.Finding{Kind: providers.FindBroken, Address: at, Object: o.Name, Action: "Terraform destroys the old copy", Next: p.forgetOld(s.name, copies)}
+		f := providers.Finding{Kind: providers.FindBroken, Address: at, Object: o.Name, Action: string(p.tool()) + " destroys the old copy", Next: p.forgetOld(s.name, copies)}
 		for _, c := range copies {
 			f.Evidence = append(f.Evidence, "in the workspace "+s.name+" an old copy of "+c.address+" is left: it was replaced, and could not be destroyed")
 		}

@@ -41,7 +41,7 @@ func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModu
 		return errors.Join(err, lock.Release())
 	}
 	if err := errors.Join(s.init(ctx, settings), lock.Release()); err != nil {
-		return err
+		return p.explainLockFile(err)
 	}
 	return atomicfile.Write(mark, []byte(m.Setup), 0o600)
 }

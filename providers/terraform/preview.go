@@ -57,7 +57,7 @@ func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.
 	}
 	made, err := p.planned(ctx, object, variables)
 	if err != nil {
-		return nil, guard.AsFailure(err, p.Failure, "ask Terraform what it would do for "+c.Address.String())
+		return nil, guard.AsFailure(err, p.Failure, "ask "+string(p.tool())+" what it would do for "+c.Address.String())
 	}
 	return &providers.Preview{Acts: append(acts, made.acts()...)}, nil
 }

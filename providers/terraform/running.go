@@ -15,6 +15,7 @@ import (
 	"vmctl/internal/process"
 	"vmctl/internal/shellword"
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // recordName is the name of the file that names the Terraform at work, in the folder of its session and beside the state.
@@ -25,6 +26,8 @@ type running struct {
 	Process process.Identity `json:"process"`
 	Command string           `json:"command"` // of Terraform, as in "apply"
 	Folder  string           `json:"folder"`  // of the session
+
+	tool spec.TerraformTool
 }
 
 // recordPath returns the file with the record of the Terraform that writes the state of a workspace.
@@ -100,6 +103,7 @@ func (p *Provider) leftRunning(ctx context.Context, name string) (*running, erro
 	if err != nil || r.ended() {
 		return nil, err
 	}
+	r.tool = p.tool()
 	if _, held, err := lockfile.Holder(ctx, filepath.Join(r.Folder, lockName)); err == nil && held {
 		return nil, nil // its vmctl lives, and waits for it
 	}
@@ -111,7 +115,7 @@ func (p *Provider) leftRunning(ctx context.Context, name string) (*running, erro
 
 // String describes the Terraform in words.
 func (r *running) String() string {
-	return fmt.Sprintf("the Terraform of a killed vmctl (%s, pid %d) still writes its state", r.Command, r.Process.PID)
+	return fmt.Sprintf("the %s of a killed vmctl (%s, pid %d) still writes its state", r.tool, r.Command, r.Process.PID)
 }
 
 // said describes the Terraform with the advice of until.

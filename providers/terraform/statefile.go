@@ -21,6 +21,7 @@ type stateFile struct {
 	Lineage          string                 `json:"lineage"`
 	Outputs          map[string]stateOutput `json:"outputs"`
 	Resources        []stateResource        `json:"resources"`
+	Encrypted        json.RawMessage        `json:"encrypted_data"` // by OpenTofu, in place of all else
 }
 
 type stateOutput struct {
@@ -50,10 +51,13 @@ func readState(text []byte) (*stateFile, error) {
 	}
 	var s stateFile
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("it is no state of Terraform: %w", err)
+		return nil, fmt.Errorf("it is no state of a Terraform module: %w", err)
+	}
+	if len(s.Encrypted) > 0 {
+		return nil, errors.New("OpenTofu has encrypted it, and vmctl reads plain states only")
 	}
 	if s.Version != 4 {
-		return nil, errors.New("its format is unknown: it may be encrypted, or of another version of Terraform")
+		return nil, errors.New("its format is unknown: it may be of another version of Terraform")
 	}
 	return &s, nil
 }

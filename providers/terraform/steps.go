@@ -2,12 +2,14 @@ package terraform
 
 import (
 	"fmt"
+	"strings"
 
 	"vmctl/condition"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // The operations of this provider's steps.
@@ -20,7 +22,7 @@ const (
 
 // Steps implements providers.Provider.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
-	s := steps{change: c, policy: machine.DecodePolicy(c.Policy)}
+	s := steps{change: c, policy: machine.DecodePolicy(c.Policy), tool: p.tool()}
 	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && s.policy.Wait {
 		if outputs := ctyread.Attr(c.Want, "outputs"); outputOf(outputs, outAddress) == "" {
 			return nil, providers.Refuse("apply is to wait until SSH answers, and no output tells its address",
@@ -48,10 +50,10 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		case c.Unready:
 			s.wait(machine.KeysKept)
 		default:
-			return nil, notSupported("start")
+			return nil, s.notSupported("start")
 		}
 	case providers.Stop, providers.RestartIt:
-		return nil, notSupported("stop")
+		return nil, s.notSupported("stop")
 	case providers.Forget:
 		if c.Object != nil {
 			s.add(opRelease, providers.PhaseTidy, c.Object.ID)
@@ -64,8 +66,8 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 }
 
 // notSupported returns the refusal of a change of the run state.
-func notSupported(what string) *providers.Problem {
-	return providers.Refuse("Terraform makes and destroys VMs, and cannot "+what+" one",
+func (s *steps) notSupported(what string) *providers.Problem {
+	return providers.Refuse(string(s.tool)+" makes and destroys VMs, and cannot "+what+" one",
 		providers.Say("give the module a variable for the power state, and set it in variables", what+" it with the tool of its cloud"))
 }
 
@@ -73,14 +75,22 @@ func notSupported(what string) *providers.Problem {
 type steps struct {
 	change providers.Change
 	policy machine.Policy
+	tool   spec.TerraformTool
 	all    []providers.Step
 }
 
 func (s *steps) add(op string, phase providers.Phase, id providers.ID) *providers.Step {
 	s.all = machine.Append(s.all, s.change, providers.Step{
-		Op: op, Words: words[op], Phase: phase, Object: id, Name: machine.Name(s.change), Timeout: s.policy.Create,
+		Op: op, Words: wordsOf(op, s.tool), Phase: phase, Object: id, Name: machine.Name(s.change), Timeout: s.policy.Create,
 	})
 	return &s.all[len(s.all)-1]
+}
+
+// wordsOf returns the words for an operation of a tool.
+func wordsOf(op string, tool spec.TerraformTool) providers.Words {
+	w := words[op]
+	w.Doing = strings.ReplaceAll(w.Doing, string(spec.Terraform), string(tool))
+	return w
 }
 
 func (s *steps) apply(phase providers.Phase) {

@@ -17,6 +17,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -61,6 +62,9 @@ type Provider struct {
 	lockTimeout time.Duration
 
 	preparing sync.Mutex // held during an init
+
+	asking sync.Mutex         // guards asked
+	asked  spec.TerraformTool // as the program tells; "": it was not asked yet
 }
 
 var (

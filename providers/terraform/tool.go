@@ -1,0 +1,140 @@
+package terraform
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/go-version"
+	"github.com/hashicorp/terraform-exec/tfexec"
+
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// The oldest versions that have everything that a step uses.
+const (
+	oldestTerraform = "1.5.0"
+	oldestTofu      = "1.6.0"
+)
+
+func oldestOf(tool spec.TerraformTool) string {
+	if tool == spec.OpenTofu {
+		return oldestTofu
+	}
+	return oldestTerraform
+}
+
+// observeHost says what this machine lacks to run the module.
+func (p *Provider) observeHost(ctx context.Context, inv *providers.Inventory) {
+	tool, found, err := p.version(ctx)
+	if _, unread := p.readModule(); unread != nil {
+		err = unread
+	}
+	if err != nil {
+		inv.Missing[spec.VM] = providers.Unread(err)
+		return
+	}
+	inv.Host[string(tool)] = found.String()
+	if oldest := oldestOf(tool); found.LessThan(version.Must(version.NewVersion(oldest))) {
+		inv.Missing[spec.VM] = &providers.Problem{
+			Outcome: providers.Failed, Code: "terraform_old",
+			Err:  fmt.Errorf("%s %s is too old for provider.terraform.%s, which needs %s %s or newer", tool, found, p.settings.Name, tool, oldest),
+			Next: providers.Say("install a newer "+string(tool), "or name another program as binary in the provider block"),
+		}
+	}
+}
+
+// tool returns the program that runs the module: what it tells of itself, or until it was asked, what it is called.
+func (p *Provider) tool() spec.TerraformTool {
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	switch {
+	case p.asked != "":
+		return p.asked
+	case strings.HasPrefix(filepath.Base(p.binary), "tofu"):
+		return spec.OpenTofu
+	default:
+		return spec.Terraform
+	}
+}
+
+// version asks the program for its name and its version.
+func (p *Provider) version(ctx context.Context) (tool spec.TerraformTool, v *version.Version, err error) {
+	s, err := p.openSession(ctx, "", "")
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	var out bytes.Buffer
+	s.tf.SetStdout(&out)
+	err = s.run(false, func(tf *tfexec.Terraform) (err error) {
+		v, _, err = tf.Version(ctx, true)
+		return err
+	})
+	s.tf.SetStdout(io.Discard)
+	if err != nil {
+		return "", nil, fmt.Errorf("ask %s for its version: %w", p.binary, err)
+	}
+	tool = toolOf(out.Bytes())
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	p.asked = tool
+	return tool, v, nil
+}
+
+// toolOf tells the tool by what it writes for version -json. Both write terraform_version; Terraform alone tells whether a
+// newer one is out. Source: Terraform 1.5 and OpenTofu 1.6, internal/command/version.go.
+func toolOf(text []byte) spec.TerraformTool {
+	var told struct {
+		Outdated *bool `json:"terraform_outdated"`
+	}
+	if json.Unmarshal(text, &told) == nil && told.Outdated == nil {
+		return spec.OpenTofu
+	}
+	return spec.Terraform
+}
+
+// readModule reads the module, and refuses one whose states vmctl could not read, or not tell apart.
+func (p *Provider) readModule() (spec.TerraformModule, error) {
+	m, err := spec.ReadTerraformModule(p.module, p.tool())
+	if err != nil {
+		return m, err
+	}
+	if m.Backend != "" && m.Backend != "local" {
+		return m, &providers.Problem{
+			Outcome: providers.Failed, Code: "terraform_backend",
+			Next: providers.Say("use a module without a backend block, or with backend \"local\" {}: vmctl keeps its states in the data directory"),
+			Err:  fmt.Errorf("provider.terraform.%s: the module %s has the backend %s, which is not built in yet", p.settings.Name, p.module, m.Backend),
+		}
+	}
+	return m, p.checkEncryption(m)
+}
+
+// encryptionVariable configures the encryption of states in place of the module.
+const encryptionVariable = "TF_ENCRYPTION"
+
+// checkEncryption refuses a module whose states OpenTofu would encrypt: vmctl reads them itself.
+func (p *Provider) checkEncryption(m spec.TerraformModule) error {
+	if p.tool() != spec.OpenTofu {
+		return nil
+	}
+	where, next := "", ""
+	switch {
+	case m.Encryption:
+		where, next = "the module "+p.module+" has an encryption block", "take the encryption block out: vmctl keeps the states in the data directory, which only its user can read"
+	case p.environment()[encryptionVariable] != "":
+		where, next = encryptionVariable+" is set in the environment", "unset "+encryptionVariable
+	default:
+		return nil
+	}
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform_encrypted", Next: providers.Say(next),
+		Err: fmt.Errorf("provider.terraform.%s: %s: OpenTofu would encrypt its states, and vmctl reads plain states only", p.settings.Name, where),
+	}
+}
