@@ -13,7 +13,7 @@ SCRIPTS := $(wildcard scripts/*.sh) .ci/run providers/provision/run.sh guest/tin
 TAGS := libvirt_dlopen
 # The version is set below; a clone of another owner, as in a container, has no other that git would tell to go.
 BUILD := go build -buildvcs=false -trimpath
-TEST_ENV := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' CGO_ENABLED=1
+TEST_ENV := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' VMCTL_TEST_TOFU='$(TOFU)/tofu' CGO_ENABLED=1
 GO_TEST := $(TEST_ENV) go test -tags $(TAGS)
 # The tests of a part; bin/check/PART.tests gets the name and result of each.
 GOTEST = $(TEST_ENV) bin/gotest -list bin/check/$@.tests -- -tags $(TAGS)
@@ -29,6 +29,7 @@ GOARCH_aarch64 := arm64
 GOARCH_riscv64 := riscv64
 CGO := $(if $(filter Darwin,$(shell uname -s)),1,0)
 LIMACTL := $(CACHE)/lima
+TOFU := $(CACHE)/tofu
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
 # The sample of the crash matrix moves on with each commit; a run of one commit can be repeated.
@@ -36,11 +37,11 @@ SHIFT := $(or $(VMCTL_CRASH_SHIFT),$(shell git rev-list --count HEAD 2>/dev/null
 
 # What fails soonest comes first; then what boots guests, one package after the other.
 TESTS := test-core test-code test-provider test-acceptance test-lima
-PARTS := build fmt-check tidy-check lint lint-test cross race test-host $(TESTS)
+PARTS := build fmt-check tidy-check lint lint-test cross race test-host tofu $(TESTS)
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build vmctl lima limactl guest image test-host test $(TESTS) short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build vmctl lima limactl tofu guest image test-host test $(TESTS) short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ lima: ## build libexec/vmctl-lima, which does Lima's part of vmctl, and Lima's g
 limactl: ## build Lima's own program, with which tests act behind vmctl's back
 	@scripts/limactl.sh '$(LIMACTL)'
 
+tofu: ## build OpenTofu, which runs modules in some tests, from its sources: once, in some minutes
+	@scripts/tofu.sh '$(TOFU)'
+
 guest: ## build the tiny guest that tests and the quickstart boot
 	@scripts/deps.sh guest
 	@guest/tiny.sh '$(GUEST)'
@@ -76,7 +80,7 @@ test-host: guest image limactl
 	@scripts/deps.sh build run lima engine test
 	@scripts/libvirtd.sh
 
-test: test-host ## install what is missing, and run every test, real VMs included
+test: test-host tofu ## install what is missing, and run every test, real VMs included
 	@+MAKE='$(MAKE)' scripts/parts.sh $(TESTS)
 
 # The program that runs go test in the parts of check.

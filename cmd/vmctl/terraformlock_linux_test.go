@@ -17,7 +17,7 @@ import (
 // block says so.
 func TestTerraformLocked(t *testing.T) {
 	real.Long(t)
-	withTerraforms(t, func(t *testing.T, program string, isReal bool) {
+	withTerraforms(t, func(t *testing.T, program terraformProgram) {
 		k := newKilled(t, program)
 		k.run(0, "apply", "--auto-approve")
 		release := k.lock("--a--")
@@ -29,8 +29,8 @@ func TestTerraformLocked(t *testing.T) {
 		}
 		edited := strings.Replace(killedSpec, `"one"`, `"replace-two"`, 1)
 		k.write("main.vmctl.hcl", edited)
-		if isReal {
-			if out := k.run(1, "apply", "--auto-approve"); !strings.Contains(out, "Terraform's lock of its state is held by someone@here, since 2026-01-02 03:04:05") ||
+		if program.isReal {
+			if out := k.run(1, "apply", "--auto-approve"); !strings.Contains(out, program.tool+"'s lock of its state is held by someone@here, since 2026-01-02 03:04:05") ||
 				!strings.Contains(out, "the lock is free as soon as") {
 				t.Errorf("apply says\n%s", out)
 			}
