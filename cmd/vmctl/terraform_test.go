@@ -67,9 +67,11 @@ func withTerraforms(t *testing.T, test func(t *testing.T, program terraformProgr
 // runs a sample. In a script, $TF_PROGRAM is the program and $REAL is "1" for a real one.
 func TestTerraform(t *testing.T) {
 	real.Long(t)
-	t.Run("stand-in", func(t *testing.T) { runTerraformScripts(t, "", "terraform/*", "tofu/*") })
-	t.Run("terraform", func(t *testing.T) { runTerraformScripts(t, find(t, "terraform").path, "terraform/*") })
-	t.Run("tofu", func(t *testing.T) { runTerraformScripts(t, find(t, "tofu").path, "terraform/life") })
+	t.Run("stand-in", func(t *testing.T) { runTerraformScripts(t, "", "terraform/*", "terraform-stand-in/*") })
+	t.Run("terraform", func(t *testing.T) {
+		runTerraformScripts(t, find(t, "terraform").path, "terraform/*", "terraform-real/*")
+	})
+	t.Run("tofu", func(t *testing.T) { runTerraformScripts(t, find(t, "tofu").path, "terraform/life", "terraform-real/*") })
 }
 
 func runTerraformScripts(t *testing.T, program string, which ...string) {

@@ -33,6 +33,9 @@ func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModu
 	}
 	p.preparing.Lock()
 	defer p.preparing.Unlock()
+	if err := os.MkdirAll(p.settings.Dir, 0o700); err != nil { // the first plan of all is the first to need it
+		return err
+	}
 	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: filepath.Join(p.settings.Dir, "init.lock"), Wait: time.Hour})
 	if err != nil {
 		return err
