@@ -34,10 +34,11 @@ type Drift struct {
 	Unread []DriftItem // of the kind unknown
 }
 
-// DriftOf returns the drift in d, which Diff made with the state s. Pending edits of the spec,
-// computed values and ignored attributes are no drift.
-func DriftOf(d Delta, s *state.Snapshot) Drift {
-	var drift Drift
+// DriftOf returns the drift in d, which Diff made with the spec c and the state s. Pending edits of the
+// spec, computed values and ignored attributes are no drift. A condition of the spec that is false with
+// the values that objects really have is.
+func DriftOf(c *spec.Config, d Delta, s *state.Snapshot) Drift {
+	drift := Drift{Items: observedChecks(c, d, s)}
 	recorded := func(a spec.Address) bool {
 		r, is := s.Records[a]
 		return is && !r.Reserved && !d.Aside[a]
@@ -58,7 +59,7 @@ func DriftOf(d Delta, s *state.Snapshot) Drift {
 		case providers.FindOrphan, providers.FindCopy, providers.FindLeftover, providers.FindSnapshot, providers.FindNoKey,
 			providers.FindInterrupted, providers.FindDirty, providers.FindStaleLock, providers.FindHeldLock, providers.FindBusy,
 			providers.FindOutdated, providers.FindJobEnded, providers.FindNotRun, providers.FindUnmanaged, providers.FindRetained, providers.FindStateBehind,
-			providers.FindHookFailed, providers.FindUnsynced, providers.FindUnsealed:
+			providers.FindHookFailed, providers.FindUnsynced, providers.FindUnsealed, providers.FindCheck:
 		default:
 			panic("unknown finding " + string(f.Kind))
 		}

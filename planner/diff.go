@@ -23,6 +23,7 @@ type Delta struct {
 	Project  providers.Project
 	Serial   uint64
 	Changes  []Change            // by address; no-ops and those of Aside included
+	Checks   []spec.Check        // those of check blocks first, then by address
 	Findings []providers.Finding // sorted
 	// Aside lists the addresses out of scope. The object of such an address inside of a VM is
 	// released before the VM goes down. Nothing else is done with them.
@@ -56,8 +57,9 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	}
 	d.orphans()
 	d.hintRenames(all)
+	checks := d.checks()
 	delta := Delta{
-		Project: o.Project, Serial: s.Serial, Findings: d.findings, Aside: map[spec.Address]bool{},
+		Project: o.Project, Serial: s.Serial, Checks: checks, Findings: d.findings, Aside: map[spec.Address]bool{},
 		dir: c.Dir, known: d.known, options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
 	}
 	delta.Changes = slices.Grow(delta.Changes, len(all))

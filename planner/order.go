@@ -103,7 +103,7 @@ func (n *node) unwait(other *node) {
 
 func newOrderer(d Delta, w *World) *orderer {
 	o := &orderer{
-		plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Findings: slices.Clone(d.Findings), Known: d.known}, delta: d, world: w,
+		plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Checks: d.Checks, Findings: slices.Clone(d.Findings), Known: d.known}, delta: d, world: w,
 		index: map[spec.Address]int{}, objects: map[*providers.Object]int{}, made: make([][]providers.Step, len(d.Changes)),
 		begun: interrupted(d.Findings), late: map[int]spec.Address{}, idle: map[int]string{}, inside: make([][]int, len(d.Changes)),
 	}

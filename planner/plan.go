@@ -19,6 +19,7 @@ type Plan struct {
 	Project  providers.Project
 	Serial   uint64              // of the state it was made on
 	Changes  []Change            // by address; no-ops included
+	Checks   []spec.Check        // those of check blocks first, then by address
 	Findings []providers.Finding // by kind and address
 	Deferred []Deferred          // by address: to be planned once this plan was carried out
 	Steps    []Step              // in an order that respects After

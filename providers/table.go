@@ -163,6 +163,7 @@ const (
 	FindUnsealed    FindingKind = "unsealed"     // its record in a guest is not the one that this host wrote
 	FindJobEnded    FindingKind = "job_ended"    // a job that has not completed
 	FindNotRun      FindingKind = "not_run"      // a job that is not run, because it may have run before
+	FindCheck       FindingKind = "failed_check" // a condition of the spec is false
 	FindUnknown     FindingKind = "unknown"      // could not be read
 )
 

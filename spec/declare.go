@@ -16,6 +16,7 @@ type declarations struct {
 	variables   map[string]*hclsyntax.Block
 	locals      map[string]*hclsyntax.Attribute
 	outputs     map[string]*hclsyntax.Block
+	checks      map[string]*hclsyntax.Block
 	providers   map[ProviderRef]*hclsyntax.Block
 	builtIn     ProviderRef                  // of resources that name no provider
 	resources   map[Address]*hclsyntax.Block // by the address of the block
@@ -32,6 +33,7 @@ func newDeclarations() *declarations {
 		variables:  map[string]*hclsyntax.Block{},
 		locals:     map[string]*hclsyntax.Attribute{},
 		outputs:    map[string]*hclsyntax.Block{},
+		checks:     map[string]*hclsyntax.Block{},
 		providers:  map[ProviderRef]*hclsyntax.Block{},
 		resources:  map[Address]*hclsyntax.Block{},
 		duplicates: map[Address]bool{},
@@ -65,6 +67,8 @@ func (d *declarations) addBlock(b *hclsyntax.Block) *hcl.Diagnostic {
 		return addLabelled(b, d.variables)
 	case "output":
 		return addLabelled(b, d.outputs)
+	case checkShape.Name:
+		return addLabelled(b, d.checks)
 	case "provider":
 		return d.addProvider(b)
 	case movedShape.Name, removedShape.Name, importShape.Name:

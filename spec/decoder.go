@@ -101,6 +101,7 @@ func (d *decoder) nested(body *hclsyntax.Body, shape Block, p location) cty.Valu
 			items = append(items, d.block(b.Body, shape, location{
 				rng: b.DefRange(), path: fmt.Sprintf("%s[%d]", p.path, i), plain: p.plain,
 			}))
+			d.required(b, shape, fmt.Sprintf("%s[%d]", p.path, i))
 		}
 		return cty.TupleVal(items)
 	}

@@ -24,6 +24,7 @@ type evaluator struct {
 	nodes     map[nodeName]*node
 	order     []*node // each node after the nodes that it needs
 	outputs   []*node // by name
+	checks    []*rule // of check blocks, by name
 	providers map[ProviderRef]Provider
 	systems   map[ProviderRef]string // the key of the system that each of them leads to
 	base      *evaluation            // as Load evaluated it
@@ -71,6 +72,7 @@ type result struct {
 type evaluation struct {
 	*evaluator
 	computed map[Address]cty.Value // Record.Values by address
+	observed map[Address]cty.Value // attributes of objects, which count before those of the spec; nil: none do
 	results  map[*node]*result
 	diags    hcl.Diagnostics
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -249,6 +250,9 @@ func drawBlock(t *rapid.T, b spec.Block, path string) cty.Value {
 	}
 	booted := false
 	for _, nested := range b.Blocks {
+		if !slices.ContainsFunc(nested.Attrs, func(a spec.Attr) bool { return !a.Meta }) { // no object shows it
+			continue
+		}
 		at := path + nested.Name
 		booting := nested.Name == "boot" || nested.Name == "image"
 		if booting && booted || rapid.Bool().Draw(t, at+" left out") {

@@ -28,6 +28,7 @@ func (l *loader) buildGraph(e *evaluator) {
 		e.outputs = append(e.outputs, n)
 		e.refer(n)
 	}
+	l.checkRules(e)
 	l.sortNodes(e)
 }
 
@@ -104,6 +105,9 @@ func (e *evaluator) needs(n *node) []*node {
 		for _, ref := range n.resource.dependsOn {
 			needed = append(needed, e.nodes[ref.target()])
 		}
+		for _, r := range n.resource.rules {
+			needed = append(needed, e.needs(r.node)...)
+		}
 	}
 	slices.SortFunc(needed, func(a, b *node) int { return a.name.compare(b.name) })
 	return slices.Compact(needed)
@@ -114,6 +118,11 @@ func (e *evaluator) refer(n *node) {
 	for _, t := range n.targets {
 		if m := e.nodes[t.nodeName]; m != nil {
 			m.referred = true
+		}
+	}
+	if n.resource != nil {
+		for _, r := range n.resource.rules {
+			e.refer(r.node)
 		}
 	}
 }

@@ -185,6 +185,7 @@ func (l *loader) evaluateAll(e *evaluator) {
 		l.checkOutput(base, n)
 	}
 	l.diags = append(l.diags, base.diags...)
+	l.checkConditions(e)
 }
 
 // checkDuplicateNames reports resources of one kind that would have the same name in one

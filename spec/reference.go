@@ -56,6 +56,9 @@ func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]ref
 			diags = append(diags, m)
 			continue
 		}
+		if ref.root == "self" {
+			continue // the context of the expression has it
+		}
 		if ref.root != "each" && ref.root != "var" && ref.root != "local" && ref.key == "" && ref.attr == "" {
 			if dynamic == nil {
 				dynamic = indexedBy(expr)
@@ -71,6 +74,7 @@ func (d *declarations) references(expr hclsyntax.Expression, scope scope) ([]ref
 type scope struct {
 	owner nodeName // the declaration that the expression belongs to
 	each  bool     // whether each.key and each.value exist
+	self  bool     // whether self exists: the resource that the expression belongs to
 	// plain allows variables and locals only: the value that it names is needed before anything
 	// is observed. "": resources are allowed.
 	plain string
@@ -89,6 +93,8 @@ func (d *declarations) reference(t hcl.Traversal, in scope) (reference, *hcl.Dia
 		return ref, d.mustBeDeclared(ref)
 	case "each":
 		return ref, checkEach(ref, in)
+	case "self":
+		return ref, d.checkSelf(ref, t, in)
 	case "provider":
 		return ref, mistake(ref.rng, "Unexpected reference",
 			"Only `provider = …` can refer to a provider; expressions cannot read its settings.")
@@ -172,10 +178,28 @@ func checkEach(ref reference, in scope) *hcl.Diagnostic {
 	return nil
 }
 
+// checkSelf returns a diagnostic if self.ATTRIBUTE names nothing.
+func (d *declarations) checkSelf(ref reference, t hcl.Traversal, in scope) *hcl.Diagnostic {
+	switch {
+	case !in.self:
+		return mistake(ref.rng, "No self here", "`self` exists only in a `postcondition`: it is the resource once it was changed.")
+	case len(t) == 1:
+		return nil
+	}
+	ref.root, ref.attr = in.owner.root, stepName(t[1])
+	if !isAttribute(ref.root, ref.attr) {
+		return d.unknownAttribute(ref)
+	}
+	return nil
+}
+
 // resourceReference reads vm.dev.address, vm.web["a"].address and their beginnings.
 func (d *declarations) resourceReference(ref reference, t hcl.Traversal, in scope) (reference, *hcl.Diagnostic) {
 	if m := d.mustBeDeclared(ref); m != nil {
 		return ref, m
+	}
+	if ref.target() == in.owner && in.self {
+		return ref, mistake(ref.rng, "Self reference", "A postcondition of `%s` refers to it as `self`.", in.owner)
 	}
 	if ref.target() == in.owner {
 		return ref, mistake(ref.rng, "Self reference",

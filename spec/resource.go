@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"vmctl/internal/ctyread"
 )
 
 // resourceBlock is a resource block as it stands in a file.
@@ -19,6 +21,7 @@ type resourceBlock struct {
 	provider    ProviderRef          // without its key; zero for a resource inside of another
 	providerKey hclsyntax.Expression // nil: the provider has no for_each
 	dependsOn   []reference
+	rules       []*rule // its preconditions and postconditions
 }
 
 // instance is one resource of a block.
@@ -159,9 +162,9 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 }
 
 // usesWith lists the resources that one instance uses: those in takes, and those in its
-// depends_on.
+// depends_on and its conditions.
 func (w *evaluation) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []Address {
-	if len(n.resource.dependsOn) == 0 {
+	if len(n.resource.dependsOn)+len(n.resource.rules) == 0 {
 		return takes
 	}
 	uses := map[Address]bool{}
@@ -170,6 +173,11 @@ func (w *evaluation) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []
 	}
 	for _, ref := range n.resource.dependsOn {
 		w.addUses(uses, ref, ctx)
+	}
+	for _, r := range n.resource.rules {
+		for _, addr := range w.usesOf(r.node, ctx) {
+			uses[addr] = true
+		}
 	}
 	return sortedAddresses(uses)
 }
@@ -242,11 +250,30 @@ func (w *evaluation) resourceValue(n *node, keys map[string]bool) cty.Value {
 }
 
 func (w *evaluation) objectOf(n *node, i instance) cty.Value {
+	if is, ok := w.observed[i.resource.Address]; ok {
+		i.export = withObserved(n.resource.shape, i.export, is)
+	}
 	values, ok := w.computed[i.resource.Address]
 	if !ok {
 		return i.object
 	}
 	return i.withComputed(n.resource.shape, values)
+}
+
+// withObserved returns attributes as references see them, with those that an object really has in their
+// place. A sensitive one stays as it is.
+func withObserved(shape Block, export map[string]cty.Value, object cty.Value) map[string]cty.Value {
+	all := maps.Clone(export)
+	for _, a := range shape.Attrs {
+		v := ctyread.Attr(object, a.Name)
+		if !wanted.has(a, shape) || v == cty.NilVal || v.ContainsMarked() || all[a.Name].ContainsMarked() || !v.IsWhollyKnown() {
+			continue
+		}
+		if v, err := convert.Convert(v, a.Type); err == nil {
+			all[a.Name] = exported.value(a, v)
+		}
+	}
+	return all
 }
 
 // withComputed returns the value of a reference to an instance, with the computed attributes in

@@ -27,6 +27,7 @@ func (l *loader) resourceNode(e *evaluator, addr Address) *node {
 	if a, ok := b.Body.Attributes["depends_on"]; ok {
 		l.dependsOn(e.declared, n, a.Expr)
 	}
+	l.lifecycleRules(e, n)
 	return n
 }
 

@@ -27,6 +27,7 @@ var lifecycleBlock = Block{
 			Doc:     "Attributes whose edits and drift are ignored, like [memory, boot.cmdline]; or all.",
 		},
 	},
+	Blocks: []Block{preconditionShape, postconditionShape},
 }
 
 var timeoutsBlock = Block{

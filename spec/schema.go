@@ -12,7 +12,7 @@ func Kinds() []Kind { return slices.Sorted(maps.Keys(resourceShapes)) }
 // Shapes lists the shapes of the blocks at the top of a file, by name: settings of the project, and
 // every kind of resource. ProviderShapes has those of provider blocks; a locals block has none.
 func Shapes() []Block {
-	all := []Block{vmctlShape, variableShape, outputShape, movedShape, removedShape, importShape}
+	all := []Block{vmctlShape, variableShape, outputShape, checkShape, movedShape, removedShape, importShape}
 	for _, kind := range Kinds() {
 		all = append(all, resourceShapes[kind])
 	}

@@ -4,7 +4,7 @@ import "github.com/zclconf/go-cty/cty"
 
 // rootBlocks lists the blocks that stand at the top of a file.
 var rootBlocks = []string{
-	"container", "disk", "engine", "image", "import", "job", "locals", "moved", "network", "output", "provider", "removed", "variable",
+	"check", "container", "disk", "engine", "image", "import", "job", "locals", "moved", "network", "output", "provider", "removed", "variable",
 	"vm", "vmctl", "volume", "workspace",
 }
 
@@ -86,6 +86,32 @@ var outputShape = Block{
 		{Name: "sensitive", Type: cty.Bool, Default: cty.False, Doc: "Whether output hides it unless it is named."},
 		{Name: "description", Type: cty.String, Doc: "Its description."},
 	},
+}
+
+var checkShape = Block{
+	Name:   CheckBlock,
+	Doc:    "Conditions that a plan, an apply and drift evaluate; a false one is a warning.",
+	Blocks: []Block{assertShape},
+}
+
+var assertShape = Block{
+	Name: string(Assert), Repeated: true, Attrs: conditionAttrs,
+	Doc: "A condition, and what to say where it is false.",
+}
+
+var preconditionShape = Block{
+	Name: string(Precondition), Repeated: true, Attrs: conditionAttrs,
+	Doc: "A condition without which its object is not changed.",
+}
+
+var postconditionShape = Block{
+	Name: string(Postcondition), Repeated: true, Attrs: conditionAttrs,
+	Doc: "A condition that its object meets once it was changed; otherwise it fails, and what depends on it does not start.",
+}
+
+var conditionAttrs = []Attr{
+	{Name: "condition", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "True if all is well."},
+	{Name: "error_message", Type: cty.DynamicPseudoType, Meta: true, Required: true, Doc: "The message for a condition that is false."},
 }
 
 var movedShape = Block{

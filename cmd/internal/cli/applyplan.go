@@ -88,6 +88,9 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	if m.after != nil && last {
 		m.after()
 	}
+	if m.outputs && last {
+		a.warnChecks(p, w.journal.Snapshot())
+	}
 	if m.outputs && last && !a.global.json {
 		a.showOutputs(p, w.journal.Snapshot())
 	}
@@ -138,12 +141,14 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 		return
 	}
 	var outputs map[string]view.OutputDocument
+	var checks []view.CheckEntry
 	if m.outputs {
 		all := outputsOf(p, w.journal.Snapshot())
 		a.warnOutputs(all)
 		outputs = view.OutputsJSON(all)
+		checks = view.CheckEntries(checksOf(p, w.journal.Snapshot()))
 	}
-	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Deferred: w.plan.Deferred, Before: w.before, Own: a.ownFlags(m.plan)}))
+	a.line(view.SummaryJSON(e.Summary, view.SummaryMore{Next: next, Outputs: outputs, Checks: checks, Deferred: w.plan.Deferred, Before: w.before, Own: a.ownFlags(m.plan)}))
 }
 
 // goOn returns the next commands after a failure or an interrupt.

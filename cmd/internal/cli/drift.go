@@ -141,7 +141,7 @@ func (a *app) findDrift(ctx context.Context, p *project, s *state.Snapshot, hold
 	if err != nil {
 		return found, err
 	}
-	return planner.DriftOf(delta, s), nil
+	return planner.DriftOf(p.config, delta, s), nil
 }
 
 // ignoredDrift reads the file of ignored drift.

@@ -26,7 +26,7 @@ type DriftDocument struct {
 
 // DriftEntry is one difference between a record and the world.
 type DriftEntry struct {
-	Kind     string      `json:"kind"` // drift | missing | broken | crashed | partial | unknown
+	Kind     string      `json:"kind"` // drift | missing | broken | crashed | partial | failed_check | unknown
 	Address  string      `json:"address"`
 	Object   string      `json:"object"`
 	Path     string      `json:"path"` // "": the whole object
@@ -145,7 +145,7 @@ func driftText(s Screen, doc DriftDocument) {
 		}
 		w.heading(part.title)
 		for _, e := range part.all {
-			w.put(2, 6, in(part.style, e.Kind), txt("  "+e.subject()))
+			w.put(2, 6, in(part.style, strings.ReplaceAll(e.Kind, "_", " ")), txt("  "+e.subject()))
 			w.put(6, 8, txt(e.Evidence))
 			if e.Ignored != nil {
 				w.put(6, 8, txt(e.Ignored.words()))

@@ -77,6 +77,7 @@ type SummaryEvent struct {
 	Interrupted   bool                      `json:"interrupted"`
 	Next          []string                  `json:"next"`
 	Outputs       map[string]OutputDocument `json:"outputs"`
+	Checks        []CheckEntry              `json:"checks"`   // every condition of the spec, once an apply is over
 	Deferred      []DeferredEntry           `json:"deferred"` // addresses that the next plan reads; none: no plan follows
 	Final         bool                      `json:"final"`    // no other plan follows
 	Totals        *TotalsDocument           `json:"totals,omitempty"`
@@ -109,6 +110,7 @@ type ErrorEvent struct {
 type SummaryMore struct {
 	Next     []string // the next commands
 	Outputs  map[string]OutputDocument
+	Checks   []CheckEntry
 	Deferred []planner.Deferred // addresses that the next plan reads
 	Before   executor.Summary   // of the plans before
 	Own      OwnFlags
@@ -123,7 +125,7 @@ func SummaryJSON(s executor.Summary, more SummaryMore) SummaryEvent {
 	d := SummaryEvent{
 		FormatVersion: FormatVersion, Type: "summary", OK: s.OK(),
 		Done: results(s.Done, more.Own), Failed: results(s.Failed, more.Own), Warned: results(s.Warned, more.Own), NotRun: []StepDocument{},
-		Down: Addresses(s.Down), Interrupted: s.Interrupted, Next: list(more.Next), Outputs: outputs,
+		Down: Addresses(s.Down), Interrupted: s.Interrupted, Next: list(more.Next), Outputs: outputs, Checks: list(more.Checks),
 		Deferred: deferredJSON(more.Deferred),
 	}
 	if d.Final = !s.OK() || len(more.Deferred) == 0; d.Final {

@@ -67,6 +67,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) Review {
 	w.changes(p, o)
 	w.deferred(p.Deferred)
 	w.outputs(o.Outputs, o.Verbose)
+	w.unknownChecks(CheckEntries(p.Checks))
 	w.steps(p, o.Verbose)
 	const rest = "the rest may differ from the files."
 	if !o.Offer.Running {

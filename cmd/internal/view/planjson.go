@@ -26,6 +26,7 @@ type PlanDocument struct {
 	Reach         []ReachEntry     `json:"reach"`        // what resources newly reach beyond themselves
 	ReachDigest   string           `json:"reach_digest"` // of reach, for apply --reach
 	Findings      []FindingEntry   `json:"findings"`
+	Checks        []CheckEntry     `json:"checks"` // every condition of the spec
 	Deferred      []DeferredEntry  `json:"deferred"`
 	Steps         []StepDocument   `json:"steps"`
 	Summary       map[string]int   `json:"summary"`
@@ -124,7 +125,7 @@ type StepDocument struct {
 func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 	d := PlanDocument{
 		FormatVersion: PlanFormatVersion, Project: p.Project.Name, ID: p.Project.Lineage(), Serial: p.Serial,
-		Outputs: []OutputChange{}, Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Deferred: deferredJSON(p.Deferred),
+		Outputs: []OutputChange{}, Changes: []ChangeDocument{}, Findings: FindingEntries(p.Findings, own), Checks: CheckEntries(p.Checks), Deferred: deferredJSON(p.Deferred),
 		Steps: []StepDocument{}, Summary: summaryJSON(p.Summary), Reach: Reached(p.Reach), ReachDigest: planner.ReachDigest(p.Reach),
 	}
 	d.Summary["tidy"] = len(tidied(p))

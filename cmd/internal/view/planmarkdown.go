@@ -99,7 +99,7 @@ func markdownTop(d PlanDocument) string {
 	if len(lines) > 0 {
 		b.WriteString("\n" + strings.Join(lines, "\n") + "\n")
 	}
-	return b.String() + markdownReach(d)
+	return b.String() + markdownChecks(d) + markdownReach(d)
 }
 
 // summaryOf returns the summary that a document counts.
