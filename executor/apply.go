@@ -25,6 +25,9 @@ type Run struct {
 	Journal state.Journal
 	// Resolve evaluates an address again, with the values that other addresses have by now.
 	Resolve func(spec.Address, map[spec.Address]cty.Value) (spec.Resource, error)
+	// Conditions evaluates the preconditions and postconditions of an address, with the values that
+	// addresses have by now. nil: there are none.
+	Conditions func(spec.Address, map[spec.Address]cty.Value) []spec.Check
 	// DigestKey makes the digests of sensitive values in the records. A digest without a key is "".
 	DigestKey   state.DigestKey
 	Gate        Gate   // nil: nobody is ever inside a VM
@@ -50,6 +53,7 @@ func Apply(ctx context.Context, r Run) (Summary, error) {
 		takenDown:   map[int]bool{},
 		wants:       map[int]cty.Value{},
 		failures:    map[int]bool{},
+		met:         map[int]bool{},
 		gates:       map[int]func() error{},
 		steps:       map[int][]int{},
 		watches:     map[spec.Address]*condition.Watch{},
@@ -90,6 +94,7 @@ type outcome struct {
 	result  providers.Result
 	failure *providers.Problem
 	elapsed time.Duration
+	unmet   bool         // the step ended, and a postcondition of its change does not hold
 	gate    bool         // this is about closing the VM that the step takes down
 	waits   bool         // gate: not closed yet, the wait for its holders begins
 	waited  bool         // gate: there was a wait for its holders
@@ -113,6 +118,7 @@ type execution struct {
 	wants       map[int]cty.Value                 // the wanted values of each begun step, wholly known
 	takenDown   map[int]bool                      // changes that took their object down and have to bring it up
 	failures    map[int]bool                      // changes with a contractual failure
+	met         map[int]bool                      // changes whose preconditions hold
 	brokenTurns map[spec.Address]bool             // blocks with a failure among the instances that take turns
 	renamed     map[providers.ID]providers.ID     // the new IDs that steps gave to objects
 	watches     map[spec.Address]*condition.Watch // the conditions that were told

@@ -85,6 +85,9 @@ func (x *execution) work(i int) (providers.Work, error) {
 	if err := x.conditional.mistakes[x.conditional.decidingChange(i)]; err != nil {
 		return providers.Work{Step: step.Step}, err
 	}
+	if unmet := x.precondition(step); unmet != nil {
+		return providers.Work{Step: step.Step}, unmet
+	}
 	w := providers.Work{
 		Step: step.Step, Expect: x.expect[step.Address], Prior: change.Prior, Want: change.Change.Want,
 		Policy: change.Policy, Generation: change.Generation, Replaced: change.Replaced, Was: change.Was,

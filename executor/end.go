@@ -56,7 +56,7 @@ func (x *execution) end(outcomes []outcome) {
 			x.endClose(o)
 		default:
 			x.active--
-			x.unwritten = append(x.unwritten, x.recordOutcome(o)...)
+			x.unwritten = append(x.unwritten, x.recordOutcome(&o)...)
 			o.news = x.news(x.Plan.Steps[o.step].Address, x.Plan.Steps[o.step].Change)
 		}
 		if !o.gate || o.failure != nil {
@@ -65,8 +65,9 @@ func (x *execution) end(outcomes []outcome) {
 	}
 }
 
-// recordOutcome records an outcome, and returns its journal entries.
-func (x *execution) recordOutcome(o outcome) []state.Entry {
+// recordOutcome records an outcome, and returns its journal entries. A step that ended well fails if it
+// leaves an object for which a postcondition does not hold.
+func (x *execution) recordOutcome(o *outcome) []state.Entry {
 	step := x.Plan.Steps[o.step]
 	change := &x.Plan.Changes[step.Change]
 	x.ends = append(x.ends, StepResult{Step: step, How: o.result.How, Failure: o.failure, Elapsed: o.elapsed})
@@ -96,14 +97,13 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 			x.remember(step.Address, r)
 		}
 		if step.Class == providers.Diagnostic {
-			x.pass(o.step)
+			x.conclude(o)
 			return []state.Entry{e}
 		}
 		x.states[o.step] = failed
 		x.markFailed(step.Change)
 		return []state.Entry{e}
 	}
-	x.pass(o.step)
 	switch step.Phase {
 	case providers.PhaseDown:
 		x.takenDown[step.Change] = x.still(step.Change, providers.PhaseUp)
@@ -136,12 +136,29 @@ func (x *execution) recordOutcome(o outcome) []state.Entry {
 		x.became(step, change, o.result)
 	}
 	entries := []state.Entry{e}
+	x.conclude(o)
 	if step.Op == planner.OpSettle {
 		note := x.entry(state.Note, o.step)
 		note.Op = state.Settled
 		entries = append(entries, note)
 	}
 	return entries
+}
+
+// conclude lets the steps that wait for a step go on, unless that leaves an object for which a postcondition
+// does not hold: then its change has failed.
+func (x *execution) conclude(o *outcome) {
+	step := x.Plan.Steps[o.step]
+	unmet := x.postcondition(step)
+	if unmet == nil {
+		x.pass(o.step)
+		return
+	}
+	o.failure, o.unmet = unmet, true
+	end := &x.ends[len(x.ends)-1]
+	end.Failure, end.Step.Class = unmet, providers.Contractual
+	x.states[o.step] = failed
+	x.markFailed(step.Change)
 }
 
 // became lets what is inside of the object of a step find that as the step left it.
@@ -177,7 +194,7 @@ func (x *execution) report(o outcome) {
 	}
 	switch {
 	case o.failure == nil:
-	case step.Class == providers.Diagnostic:
+	case step.Class == providers.Diagnostic && !o.unmet:
 		event.Kind = StepWarned
 	default:
 		event.Kind = StepFailed

@@ -22,14 +22,18 @@ const (
 	CauseRefused    Cause = "refused_edit"
 	CauseMistake    Cause = "mistake"
 	CauseProvider   Cause = "provider"
-	CauseMissing    Cause = "missing_means"
-	CauseBehind     Cause = "state_behind"
-	CauseImport     Cause = "import"
-	CauseUnhealthy  Cause = "unhealthy_orphan"
-	CauseOff        Cause = "parent_off"
-	CauseUnmarked   Cause = "unmarked"
-	CauseDeferred   Cause = "deferred_holder"
-	CauseUnknown    Cause = "unknown"
+
+	CausePrecondition  Cause = "precondition"
+	CausePostcondition Cause = "postcondition"
+
+	CauseMissing   Cause = "missing_means"
+	CauseBehind    Cause = "state_behind"
+	CauseImport    Cause = "import"
+	CauseUnhealthy Cause = "unhealthy_orphan"
+	CauseOff       Cause = "parent_off"
+	CauseUnmarked  Cause = "unmarked"
+	CauseDeferred  Cause = "deferred_holder"
+	CauseUnknown   Cause = "unknown"
 )
 
 // CauseRow is a cause with its meaning.
@@ -59,6 +63,8 @@ var causeTable = []CauseRow{
 	{CauseRollout, "the rollout that the block writes down cannot be kept: its instances exchange what they hold"},
 	{CauseRefused, "the system cannot make the edit at all, such as shrinking a disk"},
 	{CauseMistake, "the block has a mistake that shows only with the values of other objects"},
+	{CausePrecondition, "a precondition of the block is false"},
+	{CausePostcondition, "a postcondition of the block is false, and no change of the resource could mend it"},
 	{CauseProvider, "the provider cannot make the change as the object is now"},
 	{CauseMissing, "the host or the spec's folder lacks what the change needs"},
 	{CauseBehind, "the state is older than the object's mark, so nothing is deleted on its word"},

@@ -12,8 +12,7 @@ import (
 )
 
 // checks evaluates the conditions of the spec with the values that objects have once the plan is
-// carried out, as far as these are known. A condition of a check block that is bad is a finding, and so
-// is a bad postcondition; a bad precondition blocks its change.
+// carried out, as far as these are known. A bad one is a finding, unless it blocks its change.
 func (d *differ) checks() []spec.Check {
 	if d.options.Destroy || d.isPower() {
 		return nil
@@ -31,7 +30,7 @@ func (d *differ) checks() []spec.Check {
 	}
 	all := d.config.Checks(values)
 	for _, c := range all {
-		if c.IsBad() && c.Kind != spec.Precondition {
+		if change := d.decided[c.Address]; c.IsBad() && (change == nil || change.Blocked == nil) {
 			d.find(failedCheck(c))
 		}
 	}
@@ -74,4 +73,32 @@ func observedChecks(config *spec.Config, d Delta, s *state.Snapshot) []DriftItem
 		}
 	}
 	return bad
+}
+
+// conditions blocks a change whose preconditions do not hold, as far as they are known, and one that does
+// nothing to its object while a postcondition does not hold: no other change may rest on it.
+func (d *differ) conditions(c *Change) {
+	if c.Want == nil || c.Blocked != nil || d.isPower() || d.options.Revert[c.Address] || !d.scope[c.Address] {
+		return
+	}
+	all := d.config.Conditions(c.Address, d.known)
+	acts := c.Alters() || c.isDisruptive() || c.Action == providers.Import
+	c.Checked = len(all) > 0 && acts
+	for _, one := range all {
+		cause := CausePrecondition
+		switch {
+		case !one.IsBad():
+			continue
+		case one.Kind == spec.Precondition:
+		case acts: // the change may mend it
+			continue
+		default:
+			cause = CausePostcondition
+		}
+		c.Blocked = &Block{
+			Cause:   cause,
+			Problem: providers.Refuse(fmt.Sprintf("its %s does not hold: %s", one.Kind, one.Message), providers.Say(fmt.Sprintf("make true the condition in lifecycle of %s, or change it", c.Address.Block()))),
+		}
+		return
+	}
 }

@@ -190,6 +190,7 @@ func (d *differ) change(a spec.Address) Change {
 			d.refuseImport(&c, "it is not imported yet", providers.Vmctl("apply"))
 		}
 		d.account(&c, seen)
+		d.conditions(&c)
 		d.lacking(&c)
 		d.holders(&c)
 		return c
@@ -202,6 +203,7 @@ func (d *differ) change(a spec.Address) Change {
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
+		d.conditions(&c)
 		d.jobBlocked(&c)
 	}
 	if system.sleep == unmade && d.staysOff(c.Around) { // it is not made either: nobody can rely on its values

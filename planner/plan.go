@@ -63,6 +63,9 @@ type Change struct {
 	// that the record here is older. An apply updates the record without a step.
 	Behind bool
 
+	// Checked says that it has preconditions or postconditions, which an apply evaluates.
+	Checked bool
+
 	booted    time.Time // when its host was booted; zero: not known
 	scripts   []script  // of a VM, in their order
 	importing bool      // its object is not vmctl's yet

@@ -64,7 +64,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	watch, stop := a.watch(ctx, a.ownFlags(m.plan))
 	summary, err = executor.Apply(ctx, executor.Run{
 		Plan: w.plan, World: w.world, Journal: w.journal, Resolve: a.resolver(p.config), ID: run,
-		DigestKey: p.key,
+		DigestKey: p.key, Conditions: p.config.Conditions,
 		Gate: gate{
 			folder: p.busy(), me: me, addresses: p.visitorAddresses(w.journal.Snapshot()), orphans: p.orphanJobs,
 			closed: &closedVMs{all: map[spec.Address]*closedVM{}},
