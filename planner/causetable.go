@@ -25,6 +25,7 @@ const (
 
 	CausePrecondition  Cause = "precondition"
 	CausePostcondition Cause = "postcondition"
+	CauseCapacity      Cause = "capacity"
 
 	CauseMissing   Cause = "missing_means"
 	CauseBehind    Cause = "state_behind"
@@ -65,6 +66,7 @@ var causeTable = []CauseRow{
 	{CauseMistake, "the block has a mistake that shows only with the values of other objects"},
 	{CausePrecondition, "a precondition of the block is false"},
 	{CausePostcondition, "a postcondition of the block is false, and no change of the resource could mend it"},
+	{CauseCapacity, "a VM would have more processors than its host, or the VMs of the host more memory than it has"},
 	{CauseProvider, "the provider cannot make the change as the object is now"},
 	{CauseMissing, "the host or the spec's folder lacks what the change needs"},
 	{CauseBehind, "the state is older than the object's mark, so nothing is deleted on its word"},

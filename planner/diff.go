@@ -55,6 +55,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 			d.findings = d.findings[:noticed]
 		}
 	}
+	d.capacity(all)
 	d.orphans()
 	d.hintRenames(all)
 	checks := d.checks()

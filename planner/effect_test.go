@@ -39,6 +39,14 @@ func provisioned(lines string) string { return block(one, "  provision \"x\" {\n
 // block returns a block of a VM, a disk or a box with more lines in it.
 func block(base, lines string) string { return strings.Replace(base, "{\n", "{\n"+lines, 1) }
 
+// ruled returns a lifecycle block with a condition.
+func ruled(kind, condition, message string) string {
+	return "  lifecycle {\n    " + kind + " {\n      condition     = " + condition + "\n      error_message = " + message + "\n    }\n  }\n"
+}
+
+// user returns a VM that depends on a resource.
+func user(of string) string { return "vm \"z\" {\n  depends_on = [" + of + "]\n}\n" }
+
 // plannedEffects has a row for each attribute that only the planner and the executor act on.
 var plannedEffects = map[string]plannedEffect{
 	"vm.provider": {
@@ -98,6 +106,22 @@ var plannedEffects = map[string]plannedEffect{
 		applied: one, spec: provisioned("script = \"true\"\n    contractual = VALUE"), values: [2]string{"true", "false"},
 		classes: [2]providers.Class{providers.Contractual, providers.Diagnostic},
 	},
+	"vm.lifecycle.precondition.condition": {
+		spec:   block(one, ruled("precondition", "VALUE", `"no"`)),
+		values: [2]string{"true", "false"}, plans: [2]string{"0 define vm.a", "blocked: its precondition does not hold: no"},
+	},
+	"vm.lifecycle.precondition.error_message": {
+		spec:   block(one, ruled("precondition", "false", "VALUE")),
+		values: [2]string{`"one"`, `"two"`}, plans: [2]string{"does not hold: one", "does not hold: two"},
+	},
+	"vm.lifecycle.postcondition.condition": {
+		applied: one, spec: block(one, ruled("postcondition", "VALUE", `"no"`)) + user("vm.a"),
+		values: [2]string{"true", "false"}, plans: [2]string{"define vm.z", "blocked: its postcondition does not hold: no"},
+	},
+	"vm.lifecycle.postcondition.error_message": {
+		applied: one, spec: block(one, ruled("postcondition", "false", "VALUE")),
+		values: [2]string{`"one"`, `"two"`}, plans: [2]string{"does not hold: one", "does not hold: two"},
+	},
 
 	"disk.provider": {
 		spec: otherProvider + block(cache, "  provider = VALUE\n"), change: func(s *scene) { s.system("qemu:///system").refuses("far") },
@@ -120,6 +144,22 @@ var plannedEffects = map[string]plannedEffect{
 	"disk.lifecycle.ignore_changes": {
 		applied: cache, spec: "disk \"cache\" {\n  size = \"2GiB\"\n" + ignoring + "}\n",
 		values: [2]string{"[format]", "[size]"}, plans: [2]string{"size 1GiB -> 2GiB", "how vmctl treats it changed"},
+	},
+	"disk.lifecycle.precondition.condition": {
+		spec:   block(cache, ruled("precondition", "VALUE", `"no"`)),
+		values: [2]string{"true", "false"}, plans: [2]string{"0 define disk.cache", "blocked: its precondition does not hold: no"},
+	},
+	"disk.lifecycle.precondition.error_message": {
+		spec:   block(cache, ruled("precondition", "false", "VALUE")),
+		values: [2]string{`"one"`, `"two"`}, plans: [2]string{"does not hold: one", "does not hold: two"},
+	},
+	"disk.lifecycle.postcondition.condition": {
+		applied: cache, spec: block(cache, ruled("postcondition", "VALUE", `"no"`)) + user("disk.cache"),
+		values: [2]string{"true", "false"}, plans: [2]string{"define vm.z", "blocked: its postcondition does not hold: no"},
+	},
+	"disk.lifecycle.postcondition.error_message": {
+		applied: cache, spec: block(cache, ruled("postcondition", "false", "VALUE")),
+		values: [2]string{`"one"`, `"two"`}, plans: [2]string{"does not hold: one", "does not hold: two"},
 	},
 
 	"box.for_each": {
@@ -145,6 +185,22 @@ var plannedEffects = map[string]plannedEffect{
 	"box.lifecycle.ignore_changes": {
 		applied: one + note, spec: one + strings.Replace(block(note, ignoring), "\"x\"", "\"y\"", 1),
 		values: [2]string{"[label]", "[content]"}, plans: [2]string{"content x -> y", "how vmctl treats it changed"},
+	},
+	"box.lifecycle.precondition.condition": {
+		applied: one, spec: one + block(note, ruled("precondition", "VALUE", `"no"`)),
+		values: [2]string{"true", "false"}, plans: [2]string{"make box.note", "blocked: its precondition does not hold: no"},
+	},
+	"box.lifecycle.precondition.error_message": {
+		applied: one, spec: one + block(note, ruled("precondition", "false", "VALUE")),
+		values: [2]string{`"one"`, `"two"`}, plans: [2]string{"does not hold: one", "does not hold: two"},
+	},
+	"box.lifecycle.postcondition.condition": {
+		applied: one + note, spec: one + block(note, ruled("postcondition", "VALUE", `"no"`)) + user("box.note"),
+		values: [2]string{"true", "false"}, plans: [2]string{"define vm.z", "blocked: its postcondition does not hold: no"},
+	},
+	"box.lifecycle.postcondition.error_message": {
+		applied: one + note, spec: one + block(note, ruled("postcondition", "false", "VALUE")),
+		values: [2]string{`"one"`, `"two"`}, plans: [2]string{"does not hold: one", "does not hold: two"},
 	},
 }
 

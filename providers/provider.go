@@ -169,6 +169,14 @@ type Inventory struct {
 	// Booted is the moment at which the host was booted, by its clock; zero: not known.
 	Booted time.Time
 	Blind  *Problem // why the facts of the host could not be read; nil: they were
+	// Capacity holds the processors and the memory of the host.
+	Capacity Capacity
+}
+
+// Capacity is the hardware of a host for virtual machines. What is 0 is not known.
+type Capacity struct {
+	CPUs   uint64
+	Memory uint64 // bytes
 }
 
 // FindImports notes in Found the listed objects whose name or ID an import has.

@@ -8,6 +8,12 @@ var providerForEach = Attr{
 	Doc: "A map, or a set of strings: one provider for each key.",
 }
 
+// overcommit is in every type of provider of virtual machines.
+var overcommit = Attr{
+	Name: "overcommit", Type: cty.Bool, Known: true,
+	Doc: "Whether a virtual machine may have more processors than its host, and all of them together more memory.",
+}
+
 var libvirtShape = Block{
 	Name: "libvirt",
 	Doc:  "Virtual machines of one libvirt connection.",
@@ -21,6 +27,7 @@ var libvirtShape = Block{
 			Name: "pool", Type: cty.String, Form: OneLine, Known: true,
 			Doc: "The storage pool of its files.",
 		},
+		overcommit,
 	},
 }
 
@@ -33,6 +40,7 @@ var limaShape = Block{
 			Name: "home", Type: cty.String, Form: OneLine, Known: true,
 			Doc: "The folder of the instances (LIMA_HOME); a private one in the data directory when left out.",
 		},
+		overcommit,
 	},
 }
 
@@ -57,6 +65,15 @@ var simShape = Block{
 			Name: "token", Type: cty.String, Form: OneLine, Known: true, Sensitive: true,
 			Doc: "A secret that the virtual machines made with it ask for.",
 		},
+		{
+			Name: "cpus", Type: cty.Number, Min: 1, Known: true,
+			Doc: "The number of processors of the host; any number when left out.",
+		},
+		{
+			Name: "memory", Type: cty.Number, Unit: Bytes, Min: 1 << 20, Known: true,
+			Doc: "The memory of the host, like \"64GiB\"; any amount when left out.",
+		},
+		overcommit,
 	},
 	Blocks: []Block{
 		{

@@ -7,6 +7,8 @@ import (
 	"io"
 	"runtime"
 	"time"
+
+	"vmctl/providers"
 )
 
 // connection is one libvirt connection in this package's own words. Every call ends when its
@@ -127,6 +129,7 @@ type facts struct {
 	Libvirt      string // version of the daemon
 	Hypervisor   string // version of QEMU
 	Capabilities string // XML
+	Capacity     providers.Capacity
 }
 
 // errNotBuiltIn reports that this build has no libvirt.

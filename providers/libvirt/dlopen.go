@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"libvirt.org/go/libvirt"
+
+	"vmctl/providers"
 )
 
 // dial connects to uri. It must not run twice at once in one process: the
@@ -155,6 +157,10 @@ func (c *conn) Facts(ctx context.Context) (facts, error) {
 		// A driver that finds no emulator has no version.
 		if hypervisor, err := c.c.GetVersion(); err == nil {
 			f.Hypervisor = dotted(hypervisor)
+		}
+		// A driver need not know its host's hardware. Memory is in KiB (virNodeInfo).
+		if node, err := c.c.GetNodeInfo(); err == nil {
+			f.Capacity = providers.Capacity{CPUs: uint64(node.Cpus), Memory: node.Memory << 10}
 		}
 		f.Capabilities, err = c.c.GetCapabilities()
 		return f, err

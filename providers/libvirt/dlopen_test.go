@@ -169,8 +169,12 @@ func TestConnection(t *testing.T) {
 		t.Errorf("a volume that does not exist: %v", err)
 	}
 	ok("remove pool", c.RemovePool(ctx, "p"))
-	if f, err := c.Facts(ctx); err != nil || f.Libvirt == "" || !strings.HasPrefix(f.URI, "test:") {
+	f, err := c.Facts(ctx)
+	if err != nil || f.Libvirt == "" || !strings.HasPrefix(f.URI, "test:") {
 		t.Errorf("%+v, %v", f, err)
+	}
+	if want := (providers.Capacity{CPUs: 16, Memory: 3 << 30}); f.Capacity != want { // of libvirt's test driver
+		t.Errorf("the host has %+v, want %+v", f.Capacity, want)
 	}
 }
 

@@ -35,6 +35,7 @@ type Fake struct {
 	Closed     int              // how often its connection was closed
 	NoKVM      bool
 	NoQEMU     bool
+	Node       providers.Capacity
 	KVMBreaks  string            // "start": QEMU ends at once; "pause": the guest is paused; "power off": it powers itself off
 	Deaf       bool              // guests ignore a request to shut down
 	Stuck      bool              // QEMU does not end when it is forced
@@ -279,7 +280,7 @@ func (f *Fake) Facts(context.Context) (facts, error) {
 			"<domain type='qemu'/>" + kvm + "</arch></guest>"
 	}
 	return facts{
-		URI: "qemu:///session", Libvirt: "9.0.0", Hypervisor: "7.2.22",
+		URI: "qemu:///session", Libvirt: "9.0.0", Hypervisor: "7.2.22", Capacity: f.Node,
 		Capabilities: "<capabilities><host><cpu><arch>x86_64</arch></cpu></host>" + arch + "</capabilities>",
 	}, nil
 }

@@ -246,6 +246,7 @@ func (p *Provider) hostFacts(ctx context.Context, c connection, inv *providers.I
 		inv.Blind = providers.Unread(fmt.Errorf("read the facts of the host of %s: %w", p.location.URI, err))
 		return
 	}
+	inv.Capacity = f.Capacity
 	inv.Host = map[string]string{"libvirt": f.Libvirt, "uri": f.URI, "qemu": f.Hypervisor}
 	a, err := parseCapabilities(f.Capabilities)
 	if err != nil {

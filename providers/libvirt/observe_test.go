@@ -337,3 +337,15 @@ func TestAPanicIsOneUnknownDomain(t *testing.T) {
 		t.Errorf("partial: %v, disk %+v", inv.Partial, l.diskIn(inv))
 	}
 }
+
+// row E51, of libvirt's host
+func TestTheHostTellsItsProcessorsAndMemory(t *testing.T) {
+	l := newLab(t)
+	if inv := l.observe(cty.NilVal); inv.Capacity != (providers.Capacity{}) {
+		t.Errorf("a host that tells nothing has %+v", inv.Capacity)
+	}
+	l.Node = providers.Capacity{CPUs: 8, Memory: 64 << 30}
+	if inv := l.observe(cty.NilVal); inv.Capacity != l.Node {
+		t.Errorf("the host has %+v, want %+v", inv.Capacity, l.Node)
+	}
+}

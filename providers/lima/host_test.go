@@ -3,6 +3,7 @@ package lima_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -51,6 +52,9 @@ func TestMissingPrograms(t *testing.T) {
 	}
 
 	nowhere := filepath.Join(bin, "vmctl-lima")
+	if c := look(nowhere).Capacity; c.CPUs != uint64(runtime.NumCPU()) || runtime.GOOS == "linux" && c.Memory < 64<<20 { // row E51, of this host
+		t.Errorf("this host has %+v, want its %d processors and its memory", c, runtime.NumCPU())
+	}
 	says(look(nowhere), spec.VM, "vmctl-lima, which runs Lima, is missing: "+nowhere)
 	says(look(nowhere), spec.Disk, "vmctl-lima, which runs Lima, is missing: "+nowhere)
 

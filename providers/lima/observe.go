@@ -24,7 +24,7 @@ const askedTogether = 32
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{
 		Partial: map[spec.Kind]*providers.Problem{}, Missing: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{},
-		Host: p.hostFacts(),
+		Host: p.hostFacts(), Capacity: providers.Capacity{CPUs: p.cpus, Memory: p.memory},
 	}
 	for kind := range neededBy {
 		if lacking := p.lacking(kind); lacking != nil {

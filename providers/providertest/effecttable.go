@@ -79,10 +79,17 @@ var planned = map[spec.Kind][]string{
 	spec.VM: {
 		"provider", "for_each", "depends_on", "when_busy", "orphan.policy", "rollout.max_unavailable",
 		"lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes",
+		"lifecycle.precondition.condition", "lifecycle.precondition.error_message", "lifecycle.postcondition.condition", "lifecycle.postcondition.error_message",
 		"provision.script", "provision.run", "provision.env", "provision.timeout", "provision.contractual",
 	},
-	spec.Disk: {"provider", "for_each", "depends_on", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
-	box.Kind:  {"for_each", "depends_on", "in", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes"},
+	spec.Disk: {
+		"provider", "for_each", "depends_on", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes",
+		"lifecycle.precondition.condition", "lifecycle.precondition.error_message", "lifecycle.postcondition.condition", "lifecycle.postcondition.error_message",
+	},
+	box.Kind: {
+		"for_each", "depends_on", "in", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes",
+		"lifecycle.precondition.condition", "lifecycle.precondition.error_message", "lifecycle.postcondition.condition", "lifecycle.postcondition.error_message",
+	},
 }
 
 // runsFor finds in a failed stop how long the VM ran on.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vmctl/internal/ctyread"
 	"vmctl/internal/parallel"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -21,6 +22,7 @@ import (
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{
 		Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.dir},
+		Capacity: providers.Capacity{CPUs: ctyread.Uint(p.settings.Attrs, "cpus"), Memory: ctyread.Uint(p.settings.Attrs, "memory")},
 	}
 	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
