@@ -248,7 +248,7 @@ func (c *Config) checks(values, observed map[Address]cty.Value) []Check {
 		w := e.newEvaluation(values)
 		w.observed = observed
 		w.prepare(r.node)
-		one, _ := w.check(r, nil, Address{Kind: CheckBlock, Name: r.name.name})
+		one, _ := w.check(r, nil, Address{Kind: CheckBlock, Name: r.name.name}) //nolint:errcheck // the check holds its own mistakes
 		all = append(all, one)
 	}
 	var conditions []Check
@@ -280,7 +280,7 @@ func (c *Config) conditions(addr Address, values, observed map[Address]cty.Value
 		if w.base.result(n).pending {
 			w.evaluate(n, addr.Key)
 		}
-		one, _ := w.check(r, w.result(n), addr)
+		one, _ := w.check(r, w.result(n), addr) //nolint:errcheck // the check holds its own mistakes
 		all = append(all, one)
 	}
 	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(b.Kind, a.Kind) }) // preconditions first
