@@ -48,7 +48,6 @@ func (d *differ) capacity(all []spec.Address) {
 // VMs that would run on the host.
 func overCapacity(c *Change, host providers.Capacity, memory uint64) string {
 	cpus, own := ctyread.Uint(c.Change.Want, "cpus"), ctyread.Uint(c.Change.Want, "memory")
-	size := func(n uint64) string { return spec.FormatSize(int64(n)) } //nolint:gosec // the memory of a host
 	switch {
 	case host.CPUs > 0 && cpus > host.CPUs:
 		return fmt.Sprintf("it wants %d CPUs, and its host has %d", cpus, host.CPUs)
@@ -58,6 +57,14 @@ func overCapacity(c *Change, host providers.Capacity, memory uint64) string {
 		return fmt.Sprintf("with it, the VMs that should run on its host want %s of memory, and the host has %s", size(memory), size(host.Memory))
 	}
 	return ""
+}
+
+// size writes an amount of memory as a spec would, but rounds one that is no number of MiB.
+func size(bytes uint64) string {
+	if bytes >= 1<<30 && bytes%(1<<20) != 0 {
+		return fmt.Sprintf("%.1fGiB", float64(bytes)/(1<<30))
+	}
+	return spec.FormatSize(int64(bytes)) //nolint:gosec // memory of a host or a VM
 }
 
 // takesMore reports whether a change can go on and lets a VM run with more memory or processors than it runs with now.

@@ -54,6 +54,11 @@ func TestAHostHasEnoughForItsVMs(t *testing.T) {
 			name: "a VM that runs already is not blocked", spec: host + vms(`a memory = "2GiB"; cpus = 2`),
 			change: func(s *scene) { s.systems[s.uri()].inventory.Capacity = providers.Capacity{CPUs: 1, Memory: 1 << 30} },
 		},
+		{
+			name: "an odd amount of memory", spec: host + vms(`a memory = "2GiB"`, `c memory = "5GiB"`),
+			change: func(s *scene) { s.systems[s.uri()].inventory.Capacity.Memory = 4<<30 + 300<<20 + 4096 },
+			want:   "vm.c capacity: it wants 5GiB of memory, and its host has 4.3GiB",
+		},
 		{name: "a VM that is off", spec: host + vms(`a memory = "2GiB"`, `c memory = "5GiB"; running = false`)},
 		{name: "another host makes room", spec: host + vms(`b memory = "1GiB"; running = false`, `c memory = "4GiB"`)},
 		{name: "it may be overcommitted", spec: over + vms(`a memory = "2GiB"`, `c memory = "5GiB"; cpus = 9`)},
