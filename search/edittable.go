@@ -326,6 +326,10 @@ var editTable = []editKind{
 		label, ok := d.vmLabel("vm", nil)
 		return ok && d.strict && d.change(label, func(v *vm) { v.keep = !v.keep })
 	}},
+	{"conditions", func(d *drawing) bool {
+		label, ok := d.vmLabel("vm", nil)
+		return ok && d.change(label, func(v *vm) { v.rules = !v.rules })
+	}},
 	{"prevent_destroy of a disk", func(d *drawing) bool {
 		label, ok := d.diskLabel(nil)
 		if ok && d.strict {

@@ -266,7 +266,8 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 			other := b.readConcurrently(c, o, j.Snapshot)
 			summary, err := executor.Apply(b.ctx, executor.Run{
 				DigestKey: b.key, Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.store.snapshot.Serial, round), Now: time.Now,
-				KeepGoing: b.keepGoing || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance
+				Conditions: c.Conditions,
+				KeepGoing:  b.keepGoing || b.host.Break == BreakStop, Parallelism: 1, // or what a fault strikes would be chance
 				Watch: func(e executor.Event) {
 					b.onEvent(e)
 					other.onEvent()

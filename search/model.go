@@ -48,6 +48,7 @@ type vm struct {
 	ignores bool   // changes of cpus
 	ceiling string // of cpus and disks: "live", "restart"; "": the default
 	keep    bool   // prevent_destroy
+	rules   bool   // a precondition and a postcondition, which hold
 }
 
 // disk is a disk block.
@@ -170,13 +171,13 @@ func (v vm) write(b *strings.Builder, label, provider string) {
 	if v.unready {
 		b.WriteString("  ssh {\n    wait = false\n  }\n")
 	}
-	writeLifecycle(b, lifecycle{ignores: v.ignores, ceiling: v.ceiling, keep: v.keep})
+	writeLifecycle(b, lifecycle{ignores: v.ignores, ceiling: v.ceiling, keep: v.keep, rules: v.rules})
 	b.WriteString("}\n")
 }
 
 type lifecycle struct {
-	ignores, keep bool
-	ceiling       string
+	ignores, keep, rules bool
+	ceiling              string
 }
 
 func writeLifecycle(b *strings.Builder, l lifecycle) {
@@ -192,6 +193,10 @@ func writeLifecycle(b *strings.Builder, l lifecycle) {
 	}
 	if l.ceiling != "" {
 		fmt.Fprintf(b, "    on_change = { cpus = %q, additional_disk = %q }\n", l.ceiling, l.ceiling)
+	}
+	if l.rules {
+		b.WriteString("    precondition {\n      condition     = length(\"x\") == 1\n      error_message = \"no\"\n    }\n" +
+			"    postcondition {\n      condition     = self.id != \"\" && self.name != \"\"\n      error_message = \"it is ${self.id}\"\n    }\n")
 	}
 	b.WriteString("  }\n")
 }
