@@ -8,7 +8,7 @@ import (
 )
 
 // kindName matches a kind of resource by its name in package spec.
-var kindName = regexp.MustCompile(`\bspec\.(VM|Disk|Network|Workspace|Job|Engine|Image|Volume|Container|Checks?)\b`)
+var kindName = regexp.MustCompile(`\bspec\.(VM|Disk|Network|Workspace|Job|Engine|Image|Volume|Container)\b`)
 
 // What differs between kinds stands in the tables of the planner: its other files, and those of the executor, name none.
 func TestPlannerNamesNoKinds(t *testing.T) {
