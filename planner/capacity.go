@@ -24,7 +24,7 @@ func (d *differ) capacity(all []spec.Address) {
 	for _, a := range all {
 		c := d.decided[a]
 		switch now, then := c.memoryNow(), d.memoryThen(c); {
-		case c.Kind != spec.VM:
+		case !natures[c.Kind].runs:
 		case d.takesMore(c, now, then):
 			grows = append(grows, c)
 		default:
