@@ -16,7 +16,7 @@ import (
 // described returns the instance in a spec's words. label returns the planner's name of a disk.
 func (p *Provider) described(s *instance, disks map[string]*observedDisk, label func(*observedDisk) string) machine.Seen {
 	seen := machine.Seen{
-		ID: s.id, Name: s.name, Mark: s.owner(), State: s.state, Claims: []providers.Claim{nameClaim(s.name)},
+		ID: s.id, Name: s.name, Mark: s.owner(), State: s.state, Claims: p.claims(s, disks),
 		Findings: s.findings(), Digest: p.settings.Digest, Facts: [][2]string{{"root disk", thereIs(s.hasRoot())}},
 	}
 	if s.guarded {

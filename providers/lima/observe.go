@@ -132,6 +132,11 @@ func (v *view) readDisks() {
 			v.disks[name] = d
 		}
 	}
+	ids := map[string]providers.ID{}
+	for name, d := range v.disks {
+		ids[name] = d.id
+	}
+	v.diskIDs.Store(&ids)
 }
 
 // report puts what was read into the inventory.

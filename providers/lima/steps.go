@@ -105,7 +105,7 @@ func (p *Provider) checkName(name string) error {
 func (r *recipe) abilities() machine.Abilities {
 	a := machine.Abilities{
 		Policy: r.policy, On: ctyread.True(r.change.Want, "running"), Touches: touches, Ready: opWaitSSH, Change: fileTimeout,
-		Wanted: machine.Claims(nameClaim(machine.Name(r.change)), r.want, r.change.Uses), Running: r.locks(), Leaves: r.leaves, WhenUp: true, StopWhenUp: true, ChecksFirst: true,
+		Wanted: r.claims(), Running: r.locks(), Leaves: r.leaves, WhenUp: true, StopWhenUp: true, ChecksFirst: true,
 	}
 	if r.change.Object != nil && r.change.Object.Owner == nil || machine.Found(r.change.Object, providers.FindPartial) {
 		a.Change = r.policy.Create // it makes the root disk
@@ -130,6 +130,9 @@ func (r *recipe) locks() []providers.Claim {
 		if name := r.change.Uses[a].Name; name != "" {
 			all = append(all, lockClaim(name))
 		}
+	}
+	for _, name := range r.templateDisks() {
+		all = append(all, lockClaim(name))
 	}
 	return all
 }

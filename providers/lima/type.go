@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -103,6 +104,8 @@ type Provider struct {
 
 	socketHome string // the longest path of the home that Lima may use for sockets: links in it may be resolved
 	locks      *homeLocks
+
+	diskIDs atomic.Pointer[map[string]providers.ID] // of the disks of the last Observe, by name
 }
 
 var _ providers.Provider = (*Provider)(nil)
