@@ -22,7 +22,7 @@ import (
 
 // definition returns the wanted definition and its mark.
 func (j *job) definition(ctx context.Context) (written, mark, error) {
-	g := parts{vm: j.want, hosts: map[string]uint16{}}
+	g := parts{name: j.Name, vm: j.want, hosts: map[string]uint16{}}
 	m := mark{Format: markFormat, ID: j.Object, Name: j.Name, Accel: j.want.Accel, Template: j.want.Template, Sources: map[string]string{}, MountPoints: map[string]string{}, Originals: map[string]any{}}
 	for _, a := range j.want.Disks {
 		g.disks = append(g.disks, j.usedDisk(j.Uses[a].Name, j.want.MountPoints[a]))

@@ -53,6 +53,7 @@ type written struct {
 
 // parts holds the inputs of a definition.
 type parts struct {
+	name       string // of the instance
 	vm         machine.VM
 	rest       map[string]any    // what is of the template
 	imported   bool              // its user and its keys are not vmctl's
@@ -286,7 +287,7 @@ func (p *Provider) user(vm machine.VM) map[string]any {
 	case name != "" && name != rootUser:
 		return map[string]any{"name": name}
 	case p.host.UID == 0:
-		return map[string]any{"name": "lima", "uid": guestUID}
+		return map[string]any{"name": limaUser, "uid": guestUID}
 	default:
 		return nil
 	}

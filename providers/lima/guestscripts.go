@@ -18,7 +18,7 @@ func (w *written) addScripts(p *Provider, g parts) {
 	case !g.imported:
 		scripts = append(scripts, loginScript(g.vm.SSH.User, g.authorized, g.hostKey))
 	case g.vm.SSH.Identity != "" || len(g.vm.SSH.AuthorizedKeys) > 0:
-		user := p.login(&instance{doc: w.doc}, g.vm.SSH)
+		user := p.login(&instance{name: g.name, doc: w.doc}, g.vm.SSH)
 		scripts = append(scripts, loginScript(user, g.authorized, ""))
 	}
 	if script := mountScript(g.disks); script != "" {

@@ -10,7 +10,7 @@ import (
 var kvmPattern = pattern.New(`(?i)\bkvm\b|\bMSR\b|internal-error`)
 
 // runFiles lists files that Lima makes anew whenever it needs them.
-var runFiles = []string{"lima-version", "ssh.config", "cidata.iso", "cloud-config.yaml", "ansible-inventory.yaml", runName, protection}
+var runFiles = []string{limaVersion, "ssh.config", "cidata.iso", "cloud-config.yaml", "ansible-inventory.yaml", runName, protection}
 
 // attributeKeys lists the keys that attributes can set.
 var attributeKeys = []string{keyImages, keyCPUs, keyMemory, keyDisk, keyDisks, keyMounts, keyForwards, keyPlain}
@@ -54,3 +54,9 @@ var leadingNumber = pattern.New(`^[0-9]+`)
 
 // sizePattern matches a size as Lima reads it.
 var sizePattern = pattern.New(`^([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpP])?[iI]?[bB]?$`)
+
+// guestName matches the names of users that a guest takes: regexUsername in pkg/osutil/user.go of Lima v2.2.0.
+var guestName = pattern.New(`^[a-z_][a-z0-9_-]*$`)
+
+// beforeLima1 matches the versions of Lima with which a guest takes the user admin.
+var beforeLima1 = pattern.New(`^v?0\.`)

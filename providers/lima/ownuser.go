@@ -1,6 +1,10 @@
 package lima
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/user"
 	"path"
 	"path/filepath"
 	"strings"
@@ -16,8 +20,50 @@ func (p *Provider) OwnUser(o providers.Object, dir string) (user, folder string,
 	if err := p.readFiles(s); err != nil {
 		return "", "", err
 	}
-	return ownUser(s.doc), p.mountedAt(s.doc, dir), nil
+	return p.ownUser(s), p.mountedAt(s.doc, dir), nil
 }
+
+// ownUser returns the user that Lima makes in an instance.
+func (p *Provider) ownUser(s *instance) string {
+	if u, ok := s.doc[keyUser].(map[string]any); ok {
+		if name := text(u["name"], ""); name != "" {
+			return name
+		}
+	}
+	name, err := p.userName()
+	if err != nil {
+		return limaUser
+	}
+	made, err := os.ReadFile(p.path(s.name, limaVersion))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // Lima takes its own version then
+		made = []byte("unknown")
+	}
+	return guestUser(name, strings.TrimSpace(string(made)))
+}
+
+func (p *Provider) userName() (string, error) {
+	if p.host.User != nil {
+		return p.host.User()
+	}
+	u, err := user.Current()
+	if err != nil {
+		return "", err
+	}
+	return u.Username, nil
+}
+
+// guestUser returns the user that Lima makes in a guest for a user of this host. made is the version of Lima that made
+// the instance; "": one before 0.20. Source: LimaUser in pkg/osutil/user.go of Lima v2.2.0.
+func guestUser(name, made string) string {
+	reserved := name == "admin" && made != "" && !beforeLima1.MatchString(made)
+	if reserved || !guestName.MatchString(name) {
+		return limaUser
+	}
+	return name
+}
+
+// limaUser is the user in the place of those whose names no guest takes.
+const limaUser = "lima"
 
 // mountedAt returns the path in the guest of a folder of this host, by the innermost mount that it is in; "": it is in
 // none. Paths that Lima fills in are not looked at.

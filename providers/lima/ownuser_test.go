@@ -56,3 +56,46 @@ func TestOwnUser(t *testing.T) {
 		})
 	}
 }
+
+// A guest takes no user whose name Lima replaces: of people whose name is none of Linux, and of one that is reserved
+// since Lima 1.0.
+func TestGuestUser(t *testing.T) {
+	for _, c := range []struct{ name, made, want string }{
+		{"ann", "2.2.0", "ann"},
+		{"_ann-1", "2.2.0", "_ann-1"},
+		{"Ann", "2.2.0", "lima"},
+		{"ann.lee", "2.2.0", "lima"},
+		{"1ann", "2.2.0", "lima"},
+		{"ann$", "2.2.0", "lima"},
+		{`HOST\ann`, "2.2.0", "lima"},
+		{"", "2.2.0", "lima"},
+		{"Ann", "", "lima"},
+		{"admin", "2.2.0", "lima"},
+		{"admin", "1.0.0", "lima"},
+		{"admin", "v1.0.0-3-gabcdef0", "lima"},
+		{"admin", "0.23.2", "admin"},
+		{"admin", "v0.23.2-1-gabcdef0.m", "admin"},
+		{"admin", "", "admin"},
+		{"admin", "<unknown>", "lima"},
+		{"administrator", "2.2.0", "administrator"},
+	} {
+		t.Run(c.name+" of "+c.made, func(t *testing.T) {
+			p := &Provider{home: t.TempDir(), host: Host{User: func() (string, error) { return c.name, nil }}}
+			if err := os.Mkdir(p.dir("x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]string{defsFile: "cpus: 1\n"}
+			if c.made != "" {
+				files[limaVersion] = c.made + "\n"
+			}
+			for name, text := range files {
+				if err := os.WriteFile(p.path("x", name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, _, err := p.OwnUser(providers.Object{Name: "x"}, ""); err != nil || got != c.want {
+				t.Errorf("the user is %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,20 +212,7 @@ func (p *Provider) login(s *instance, l machine.Login) string {
 	if l.User != "" && l.User != rootUser {
 		return l.User
 	}
-	return ownUser(s.doc)
-}
-
-// ownUser returns the user that Lima makes in an instance of that definition.
-func ownUser(doc map[string]any) string {
-	if u, ok := doc[keyUser].(map[string]any); ok {
-		if name := text(u["name"], ""); name != "" {
-			return name
-		}
-	}
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "lima"
+	return p.ownUser(s)
 }
 
 // Enter implements providers.Host.

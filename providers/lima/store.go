@@ -35,24 +35,25 @@ import (
 //	_config/user          the key pair that all instances let in
 //	.vmctl-ID             an instance or a disk that is being made; renamed when it has its mark
 const (
-	disksDir   = "_disks"
-	configDir  = "_config"
-	defsFile   = "lima.yaml"
-	markName   = "vmctl.json"
-	runName    = "vmctl.run.json"
-	rootName   = "disk"
-	oldRoot    = "diffdisk"  // of instances that older versions of Lima made
-	wslDisk    = "ext4.vhdx" // the root disk of an instance of WSL
-	agentPid   = "ha.pid"
-	agentSock  = "ha.sock"
-	driverPid  = "qemu.pid"
-	qmpSock    = "qmp.sock"
-	eventsLog  = "ha.stdout.log"
-	agentLog   = "ha.stderr.log"
-	protection = "protected"
-	dataDisk   = "datadisk"
-	lockName   = "in_use_by"
-	makingTemp = ".vmctl-"
+	disksDir    = "_disks"
+	configDir   = "_config"
+	defsFile    = "lima.yaml"
+	limaVersion = "lima-version" // of the Lima that made the instance
+	markName    = "vmctl.json"
+	runName     = "vmctl.run.json"
+	rootName    = "disk"
+	oldRoot     = "diffdisk"  // of instances that older versions of Lima made
+	wslDisk     = "ext4.vhdx" // the root disk of an instance of WSL
+	agentPid    = "ha.pid"
+	agentSock   = "ha.sock"
+	driverPid   = "qemu.pid"
+	qmpSock     = "qmp.sock"
+	eventsLog   = "ha.stdout.log"
+	agentLog    = "ha.stderr.log"
+	protection  = "protected"
+	dataDisk    = "datadisk"
+	lockName    = "in_use_by"
+	makingTemp  = ".vmctl-"
 )
 
 // markFormat is the format of an owner mark's file.

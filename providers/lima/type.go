@@ -38,7 +38,9 @@ type Host struct {
 	Version func(program string) (string, error)
 	Getenv  func(string) string
 	UID     int
-	Home    string // the user's home directory, for "~/" in a spec
+	// User returns the name of the user of this host. nil: the system is asked.
+	User func() (string, error)
+	Home string // the user's home directory, for "~/" in a spec
 	// WSL gives access to the distributions of Windows Subsystem for Linux. The zero one: this machine
 	// has none.
 	WSL wsl.Host
