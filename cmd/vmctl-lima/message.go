@@ -39,9 +39,11 @@ func messageCommand() *cobra.Command {
 	return cmd
 }
 
-// message returns the message of an instance. Lima's own function writes it into a log.
+// message returns the message of an instance. Lima's own function writes it into a log, and lets it have all of the
+// definition: with the script that brings the guest its private host key.
 func message(inst *limatype.Instance) (string, error) {
 	inst.Message, inst.Param = inst.Config.Message, inst.Config.Param
+	inst.Config = public(inst.Config)
 	t, err := template.New("message").Parse(inst.Message)
 	if err != nil {
 		return "", err
@@ -53,4 +55,12 @@ func message(inst *limatype.Instance) (string, error) {
 	var text bytes.Buffer
 	err = t.Execute(&text, data)
 	return text.String(), err
+}
+
+// public returns what a message may have of a definition: no scripts, and nothing else in which there may be secrets.
+func public(c *limatype.LimaYAML) *limatype.LimaYAML {
+	return &limatype.LimaYAML{
+		VMType: c.VMType, VMOpts: c.VMOpts, OS: c.OS, Arch: c.Arch, CPUs: c.CPUs, Memory: c.Memory, Disk: c.Disk, Plain: c.Plain,
+		MountType: c.MountType, User: c.User,
+	}
 }

@@ -23,5 +23,13 @@ func (j *job) message(ctx context.Context, port uint16) []string {
 	if said == "" {
 		return nil
 	}
-	return append([]string{"the message of its template:"}, strings.Split(said, "\n")...)
+	lines := []string{"the message of its template:"}
+	if len(said) <= messageLimit {
+		return append(lines, strings.Split(said, "\n")...)
+	}
+	said = strings.ToValidUTF8(said[:messageLimit], "")
+	return append(append(lines, strings.Split(said, "\n")...), "(the rest of it is left out: it has more than 4 KiB)")
 }
+
+// messageLimit is the longest message that is shown whole (bytes).
+const messageLimit = 4 << 10
