@@ -69,9 +69,6 @@ func checkTemplate(want cty.Value, vmTypes []string) []spec.Flaw {
 	for _, flaw := range checkFields(doc) {
 		add("%s", flaw)
 	}
-	if _, has := doc[keyBase]; has { // what it is based on is not known
-		return flaws
-	}
 	for key, attr := range map[string]string{keyCPUs: "cpus", keyMemory: "memory", keyDisk: "root_disk { size }", keyPlain: "plain"} {
 		if _, has := doc[key]; has {
 			add("It has `%s`, which is the attribute `%s` of the block: move it there.", key, attr)

@@ -35,13 +35,18 @@ func TestCheck(t *testing.T) {
 		edits []func(map[string]cty.Value)
 		want  []string // the beginnings of the flaws' details
 	}{
-		"image":                      {},
-		"half a sector":              {edits: []func(map[string]cty.Value){half}, want: []string{"A disk has whole sectors of 512 bytes, and 2097252 is not a multiple of 512. The next larger size is `2097664B`."}},
-		"nothing to boot":            {edits: []func(map[string]cty.Value){noImage}, want: []string{"An instance of Lima is made from an image"}},
-		"template with images":       {edits: []func(map[string]cty.Value){noImage, template("images: [{location: a.qcow2}]")}},
-		"template without images":    {edits: []func(map[string]cty.Value){noImage, template("arch: x86_64")}, want: []string{"It has no `images`, and there is no `image`"}},
-		"images twice":               {edits: []func(map[string]cty.Value){template("images: [{location: a.qcow2}]")}, want: []string{"It has `images` beside `image`"}},
-		"base":                       {edits: []func(map[string]cty.Value){template("base: other.yaml")}},
+		"image":                   {},
+		"half a sector":           {edits: []func(map[string]cty.Value){half}, want: []string{"A disk has whole sectors of 512 bytes, and 2097252 is not a multiple of 512. The next larger size is `2097664B`."}},
+		"nothing to boot":         {edits: []func(map[string]cty.Value){noImage}, want: []string{"An instance of Lima is made from an image"}},
+		"template with images":    {edits: []func(map[string]cty.Value){noImage, template("images: [{location: a.qcow2}]")}},
+		"template without images": {edits: []func(map[string]cty.Value){noImage, template("arch: x86_64")}, want: []string{"It has no `images`, and there is no `image`"}},
+		"images twice":            {edits: []func(map[string]cty.Value){template("images: [{location: a.qcow2}]")}, want: []string{"It has `images` beside `image`"}},
+		"base":                    {edits: []func(map[string]cty.Value){template("base: other.yaml")}},
+		"base, and more":          {edits: []func(map[string]cty.Value){template("base: null", "cpus: 2")}, want: []string{"It has `cpus`, which is the attribute `cpus`"}},
+		"no bases, and a long label": {
+			edits: []func(map[string]cty.Value){template("base: []", "additionalDisks: [a-name-of-17-bytes]")},
+			want:  []string{"Lima would format the disk \"a-name-of-17-bytes\" of its `additionalDisks` anew at every start"},
+		},
 		"attributes in the template": {edits: []func(map[string]cty.Value){template("cpus: 2", "plain: true")}, want: []string{"It has `cpus`, which is the attribute `cpus`", "It has `plain`, which is the attribute `plain`"}},
 		"another driver":             {edits: []func(map[string]cty.Value){template("vmType: vz")}, want: []string{"Its vmType is \"vz\""}},
 		"mounts in both":             {edits: []func(map[string]cty.Value){mount, template("mounts: []")}, want: []string{"It has `mounts` beside a block `mount`"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -38,12 +39,21 @@ func (e *expander) expand(ctx context.Context, kind spec.Kind, want cty.Value, d
 	}
 	text := template.AsString()
 	own, err := yamltext.Parse(text)
-	if err == nil && !refersElsewhere(own) {
+	var doc map[string]any
+	_, based := own[keyBase]
+	switch {
+	case err != nil || refersElsewhere(own):
+		if doc, err = e.embed(ctx, dir, text); err == nil {
+			doc = withoutSet(want, own, doc)
+		}
+	case based: // on nothing
+		doc = maps.Clone(own)
+	default:
 		return want, nil
 	}
-	doc, err := e.embed(ctx, dir, text)
 	if err == nil {
-		text, err = yamltext.Marshal(withoutSet(want, own, doc))
+		delete(doc, keyBase)
+		text, err = yamltext.Marshal(doc)
 	}
 	if err != nil {
 		return want, []spec.Flaw{{Path: "template", Summary: "Unreadable template", Detail: fmt.Sprintf("Its whole text cannot be had: %v.", err)}}
@@ -55,7 +65,7 @@ func (e *expander) expand(ctx context.Context, kind spec.Kind, want cty.Value, d
 
 // refersElsewhere reports whether parts of a template are in other files.
 func refersElsewhere(doc map[string]any) bool {
-	if doc[keyBase] != nil {
+	if list, isList := doc[keyBase].([]any); doc[keyBase] != nil && (!isList || len(list) > 0) {
 		return true
 	}
 	for _, key := range []string{keyProvision, keyProbes} {

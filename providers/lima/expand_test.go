@@ -21,7 +21,7 @@ import (
 // The whole text of a template stands in the place of its name or its bases. What the block itself sets counts, and
 // not what only a base says; both of the user's own is for the check.
 func TestTemplatesAreExpanded(t *testing.T) {
-	const base = "containerd: {user: null}\ncpus: null\nimages: [{location: b}]\nmounts: [{location: ~}]\nplain: true\n"
+	const base = "base: []\ncontainerd: {user: null}\ncpus: null\nimages: [{location: b}]\nmounts: [{location: ~}]\nplain: true\n"
 	mount := set("mount", cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
 		"source": cty.StringVal("/src"), "target": cty.NullVal(cty.String), "writable": cty.False,
 	})}))
@@ -37,6 +37,9 @@ func TestTemplatesAreExpanded(t *testing.T) {
 		"name, without an image": {template: "template:docker", edits: []func(map[string]cty.Value){noImage}, want: "containerd images mounts plain", runs: 1},
 		"base, and a block":      {template: "base: a.yaml\n", edits: []func(map[string]cty.Value){mount}, want: "containerd plain", runs: 1},
 		"of the user's own":      {template: "base: a.yaml\nimages: []\nmounts: []\n", edits: []func(map[string]cty.Value){mount, set("plain", cty.True)}, want: "containerd images mounts", runs: 1},
+		"based on nothing":       {template: "base: null\nenv: {}\n", want: "env"},
+		"no bases":               {template: "base: []\nenv: {}\n", want: "env"},
+		"no bases, and a file":   {template: "base: []\nprobes: [{file: a.sh}]\n", want: "containerd mounts plain", runs: 1},
 		"file of a script":       {template: "probes: [{file: a.sh}]\n", want: "containerd mounts plain", runs: 1},
 		"that cannot be read":    {template: "template:nothing", want: "Its whole text cannot be had: not found: nothing.", runs: 1},
 	} {
