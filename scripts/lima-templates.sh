@@ -2,10 +2,13 @@
 # Copies Lima's built-in templates, of the version that vmctl's packages have, for `template = "template:NAME"`.
 #
 # usage: scripts/lima-templates.sh OUTDIR
+#
+# Replaces OUTDIR once the copy is whole: after a failure it is as it was.
 set -euo pipefail
 umask 022
 
 module=github.com/lima-vm/lima/v2
+linked=v2.2.0 # the version of Lima whose links are below
 
 if [ $# != 1 ]; then
   printf 'usage: %s OUTDIR\n' "${0##*/}" >&2
@@ -14,15 +17,24 @@ fi
 mkdir -p "$(dirname "$1")"
 out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../cmd/vmctl-lima"
+version=$(awk -v module="$module" '$1 == module {print $2}' go.mod)
+if [ "$version" != "$linked" ]; then
+  printf '%s: it has the links of the templates of Lima %s, and cmd/vmctl-lima/go.mod has Lima %s: ' "${0##*/}" "$linked" "$version" >&2
+  # shellcheck disable=SC2016 # no expansion
+  printf 'bring the links and the variable `linked` in it up to date\n' >&2
+  exit 1
+fi
 go mod download "$module"
 source=$(go list -m -f '{{.Dir}}' "$module")/templates
-rm -rf "$out"
-cp -R "$source" "$out"
-chmod -R u+w "$out"
+work=$(mktemp -d "$(dirname "$out")/.lima-templates.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+new=$work/new
+cp -R "$source" "$new"
+chmod -R u+w "$new"
 
-# A module has no symbolic links: these are those of Lima v2.2.0, where many templates have a second name.
+# A module has no symbolic links: these are those of Lima, where many templates have a second name.
 link() { # FILE NAME
-  cp "$out/$1.yaml" "$out/$2.yaml"
+  cp "$new/$1.yaml" "$new/$2.yaml"
 }
 link _images/fedora-44 _images/fedora
 link _images/freebsd-15 _images/freebsd
@@ -48,3 +60,8 @@ link rocky-10 rocky
 link ubuntu-26.04 ubuntu
 link ubuntu-26.04 ubuntu-lts
 link windows-11 windows
+
+if [ -e "$out" ]; then
+  mv "$out" "$work/old"
+fi
+mv "$new" "$out"

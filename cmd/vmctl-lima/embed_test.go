@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -104,15 +106,82 @@ func TestBuiltInTemplatesAreWhole(t *testing.T) {
 	if err != nil || len(all) < 60 {
 		t.Fatalf("%d templates: %v", len(all), err)
 	}
+	found := 0
 	for _, path := range all {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range bases.FindAllSubmatch(text, -1) {
+			found++
 			if _, err := os.Stat(filepath.Join(dir, string(m[1])+".yaml")); err != nil {
 				t.Errorf("%s: %v", filepath.Base(path), err)
 			}
 		}
+	}
+	if found < len(all) { // a template of Lima has an image and the mounts of others
+		t.Errorf("%d bases found in %d templates", found, len(all))
+	}
+}
+
+// The copy of Lima's templates takes the place of an earlier one when it is whole, and only if the links are of the
+// version of Lima that vmctl-lima has.
+func TestLimaTemplatesReplacesWhatIsWhole(t *testing.T) {
+	script, err := os.ReadFile("../../scripts/lima-templates.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := builtInTemplates(t)
+	for name, c := range map[string]struct {
+		version string
+		source  func(templates string) // changes the templates of the module
+		failure string
+	}{
+		"whole":           {version: "v2.2.0"},
+		"another version": {version: "v2.3.0", failure: "it has the links of the templates of Lima v2.2.0, and cmd/vmctl-lima/go.mod has Lima v2.3.0"},
+		"file that is missing": {version: "v2.2.0", failure: "rocky-10.yaml", source: func(templates string) {
+			if err := os.Remove(filepath.Join(templates, "rocky-10.yaml")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			module, out := filepath.Join(root, "module"), filepath.Join(root, "share", "templates")
+			if err := os.CopyFS(filepath.Join(module, "templates"), os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			if c.source != nil {
+				c.source(filepath.Join(module, "templates"))
+			}
+			for path, text := range map[string]string{
+				"scripts/lima-templates.sh": string(script), "bin/go": "#!/bin/sh\n[ \"$1\" != list ] || echo '" + module + "'\n",
+				"cmd/vmctl-lima/go.mod": "require (\n\tgithub.com/lima-vm/lima/v2 " + c.version + "\n)\n", "share/templates/earlier.yaml": "{}\n",
+			} {
+				path = filepath.Join(root, path)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil { //nolint:gosec // programs
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "lima-templates.sh"), out)
+			cmd.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+			said, err := cmd.CombinedOutput()
+			if (err != nil) != (c.failure != "") || !strings.Contains(string(said), c.failure) {
+				t.Errorf("it ended with %v and said %q, want %q", err, said, c.failure)
+			}
+			want := "earlier.yaml"
+			if c.failure == "" {
+				want = "rocky.yaml"
+			}
+			if _, err := os.Stat(filepath.Join(out, want)); err != nil {
+				t.Error(err)
+			}
+			if left, err := filepath.Glob(filepath.Join(root, "share", ".*")); len(left) > 0 || err != nil {
+				t.Errorf("left %v, %v", left, err)
+			}
+			if _, err := os.Stat(filepath.Join(out, "earlier.yaml")); c.failure == "" && err == nil {
+				t.Error("what was there before is still in it")
+			}
+		})
 	}
 }
