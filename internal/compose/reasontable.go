@@ -1,0 +1,71 @@
+package compose
+
+import "strings"
+
+// reasons says of settings of services why they are left out.
+var reasons = map[string]string{
+	"build":             "vmctl builds no image: build it, then pull it or load an archive of it",
+	"configs":           "a container has no files of its own: put them into its image or a volume",
+	"container_name":    "it is no name that every system accepts",
+	"deploy":            "one container on one engine is made; its limits are memory and cpus",
+	"develop":           "it is for working with compose",
+	"expose":            "containers in a network reach each port of each other",
+	"external_links":    "a container reaches those in its networks by their names",
+	"labels":            "the engine's labels have another form",
+	"links":             "a container reaches those in its networks by their names",
+	"network_mode":      "a container is attached to networks only; without one it is on the engine's default network",
+	"profiles":          "vmctl has no profiles: each container is made",
+	"pull_policy":       "an image is pulled when the engine has none of that name",
+	"scale":             "one container is made; for_each makes more",
+	"secrets":           "a container has no secrets: env takes a sensitive variable",
+	"volumes_from":      "a container mounts volumes by their names",
+	"provider":          "it is for working with compose",
+	"stdin_open":        "a container of vmctl has no terminal; vmctl container exec gives one",
+	"tty":               "a container of vmctl has no terminal; vmctl container exec gives one",
+	"attach":            "it is for working with compose",
+	"restart":           "the engine's policies are no, always, unless-stopped and on-failure",
+	"mem_reservation":   "memory is a limit only",
+	"healthcheck":       "the check is switched off; a container without a healthcheck has the check of its image",
+	"stop_grace_period": "the shortest one is a second",
+}
+
+// serviceReason returns why a setting of a service is left out.
+func serviceReason(setting string) string {
+	if reason, ok := reasons[setting]; ok {
+		return reason
+	}
+	if strings.HasPrefix(setting, "x-") {
+		return extension
+	}
+	return "a container has no such setting"
+}
+
+const extension = "an extension, which compose does not read either"
+
+// fileReason returns why a setting of the whole file is left out.
+func fileReason(setting string) string {
+	switch {
+	case strings.HasPrefix(setting, "x-"):
+		return extension
+	case setting == "version":
+		return "compose does not read it either"
+	case setting == "secrets", setting == "configs":
+		return reasons[setting]
+	default:
+		return "vmctl has no such setting"
+	}
+}
+
+func networkReason(setting string) string {
+	if strings.HasPrefix(setting, "x-") {
+		return extension
+	}
+	return "a network has no such setting"
+}
+
+func volumeReason(setting string) string {
+	if strings.HasPrefix(setting, "x-") {
+		return extension
+	}
+	return "a volume has no such setting"
+}
