@@ -19,13 +19,15 @@ type importRequest struct {
 	generate    bool
 	out         string // a file; "": standard output
 	provider    string // where to look; "": wherever the files lead
+	compose     string // a compose file; "": none
+	engine      string // of the containers of the compose file; "": the only one
 }
 
 func (a *app) importCommand() *cobra.Command {
 	var r importRequest
 	cmd := &cobra.Command{
 		Annotations: streams(),
-		Use:         "import ADDR ID",
+		Use:         "import ADDR ID | --compose FILE",
 		Short:       "Let vmctl manage an object that exists",
 		Long: "Let vmctl manage an object that exists: the object gets the owner mark of ADDR, and\n" +
 			"is changed where the block says something else. If it is a VM that runs, the command\n" +
@@ -40,23 +42,41 @@ func (a *app) importCommand() *cobra.Command {
 			"--generate changes nothing. It writes that import block, a block that describes the\n" +
 			"object as it is, and blocks for the object's disks, to standard output or to the new\n" +
 			"file that --out names. With these blocks, the plan contains the import and nothing\n" +
-			"else.",
-		Args: between(2, 2, "an address and what the object's system calls it"),
+			"else.\n\n" +
+			"--compose changes nothing either. It writes blocks for the services, networks, volumes\n" +
+			"and images of a compose file. What no block can say becomes a comment with the reason.\n" +
+			"Variables are those of the environment and of a file .env beside it.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if r.compose != "" {
+				return between(0, 0, "")(cmd, args)
+			}
+			return between(2, 2, "an address and what the object's system calls it")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case r.compose != "" && (r.generate || r.provider != ""):
+				return rejected("usage", "import: --compose takes neither --generate nor --provider")
+			case r.compose != "":
+				return a.importCompose(r)
+			case r.engine != "":
+				return rejected("usage", "import: --engine is for --compose")
+			}
 			r.address, r.id = args[0], args[1]
 			if r.generate {
 				return a.generate(cmd.Context(), r)
 			}
 			if r.out+r.provider != "" {
-				return rejected("usage", "import: --out and --provider are for --generate")
+				return rejected("usage", "import: --out and --provider are for --generate, and --out is for --compose")
 			}
 			return a.importObject(cmd.Context(), r)
 		},
 	}
 	r.apply.register(cmd.Flags())
 	cmd.Flags().BoolVar(&r.generate, "generate", false, "write blocks that describe the object, and change nothing")
-	cmd.Flags().StringVar(&r.out, "out", "", "with --generate: write them to the new `FILE`")
+	cmd.Flags().StringVar(&r.out, "out", "", "with --generate or --compose: write them to the new `FILE`")
 	cmd.Flags().StringVar(&r.provider, "provider", "", "with --generate: look in `NAME` only, like provider.libvirt.here")
+	cmd.Flags().StringVar(&r.compose, "compose", "", "write blocks for what the compose `FILE` declares, and change nothing")
+	cmd.Flags().StringVar(&r.engine, "engine", "", "with --compose: put them into the engine `NAME`")
 	return cmd
 }
 
