@@ -132,6 +132,7 @@ func Read(text string, in Inputs) (*Project, error) {
 		return nil, Mistakes{err.Error()}
 	}
 	r := &reader{in: in, vars: vars}
+	r.nameProject(doc["name"])
 	resolved, ok := r.expand("", doc).(map[string]any)
 	if !ok || len(r.mistakes) > 0 {
 		return nil, r.all()
@@ -141,6 +142,29 @@ func Read(text string, in Inputs) (*Project, error) {
 		return nil, r.all()
 	}
 	return p, nil
+}
+
+// nameVariable is the variable that names a project. Where it is not set, compose sets it for the file.
+const nameVariable = "COMPOSE_PROJECT_NAME"
+
+// nameProject names the project: by the environment, else by the file, else by its folder.
+func (r *reader) nameProject(said any) {
+	lookup := r.vars.lookup
+	r.name, _ = lookup(nameVariable)
+	if text, ok := said.(string); ok && r.name == "" {
+		if name, err := r.vars.expand(text); err == nil { // else the mistake is found when all is expanded
+			r.name = projectName(name)
+		}
+	}
+	if r.name == "" {
+		r.name = projectName(r.in.Folder)
+	}
+	r.vars.lookup = func(name string) (string, bool) {
+		if value, ok := lookup(name); ok || name != nameVariable {
+			return value, ok
+		}
+		return r.name, true
+	}
 }
 
 // reader reads one file and collects its mistakes.
@@ -196,11 +220,8 @@ func (r *reader) expand(path string, v any) any {
 func (r *reader) project(doc map[string]any) *Project {
 	var p Project
 	s := r.section("", doc, &p.LeftOut)
-	r.name = projectName(r.in.Folder)
 	if name, ok := s.take("name"); ok {
-		if text, ok := r.text("name", name); ok && text != "" {
-			r.name = projectName(text)
-		}
+		r.text("name", name)
 		s.leave("name", name, "the vmctl block names the project")
 	}
 	if _, ok := s.take("include"); ok {

@@ -150,6 +150,27 @@ volumes: {data: {driver_opts: {a: b}}}
 	}
 }
 
+// A service that is built only has the name that compose gives its image: after the environment, the file, or its folder.
+func TestBuiltImages(t *testing.T) {
+	for _, test := range []struct{ name, environ, want string }{
+		{"", "", "shop-web.a shop"},
+		{"name: My $KIND\n", "", "myshop-web.a myshop"},
+		{"name: other\n", "env", "env-web.a env"},
+	} {
+		environ := map[string]string{"KIND": "Shop"}
+		if test.environ != "" {
+			environ["COMPOSE_PROJECT_NAME"] = test.environ
+		}
+		p, err := compose.Read(test.name+"services: {web.A: {build: ., user: $COMPOSE_PROJECT_NAME}}", inputs(environ, "", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Services[0].Image + " " + p.Services[0].User; got != test.want {
+			t.Errorf("%q, %q: %s, want %s", test.name, test.environ, got, test.want)
+		}
+	}
+}
+
 // Each mistake is named with its place.
 func TestMistakes(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)

@@ -112,17 +112,20 @@ func (v *variables) braced(inner string, depth int) (string, error) {
 	if rest == "" || !strings.ContainsRune("-+?", rune(rest[0])) {
 		return "", fmt.Errorf("%s is none of the forms ${X}, ${X:-default}, ${X:+other} and ${X:?message}", quote("${"+inner+"}"))
 	}
-	switch operator, other := rest[0], rest[1:]; {
+	// compose reads the other text even where the variable has a value: a mistake in it counts.
+	beside := &variables{lookup: v.lookup, missing: map[string]bool{}}
+	other, err := beside.expandIn(rest[1:], depth+1)
+	if err != nil {
+		return "", err
+	}
+	switch operator := rest[0]; {
 	case operator == '+' && !set:
 		return "", nil
 	case operator == '+', operator == '-' && !set:
-		return v.expandIn(other, depth+1)
+		maps.Copy(v.missing, beside.missing)
+		return other, nil
 	case operator == '?' && !set:
-		message, err := v.expandIn(other, depth+1)
-		if err != nil {
-			return "", err
-		}
-		return "", errors.New(strings.TrimSuffix(fmt.Sprintf("it requires the variable %s, which is not set: %s", name, message), ": "))
+		return "", errors.New(strings.TrimSuffix(fmt.Sprintf("it requires the variable %s, which is not set: %s", name, other), ": "))
 	default:
 		return v.value(name)
 	}
@@ -151,19 +154,21 @@ func nameLength(text string) int {
 	return len(text)
 }
 
-// closing returns the place of the brace that closes the first one of a text, -1 if there is none.
+// closing returns the place of the brace that closes the first one of a text, -1 if there is none. As compose does, it
+// counts all braces, skips the character after each one that opens, and where they do not match takes the last of the line.
 func closing(text string) int {
-	open := 1
-	for i := 1; i < len(text); i++ {
-		switch {
-		case text[i] == '}':
+	open := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '}':
 			if open--; open == 0 {
 				return i
 			}
-		case strings.HasPrefix(text[i:], "${"):
+		case '{':
 			open++
 			i++
 		}
 	}
-	return -1
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.LastIndexByte(line, '}')
 }

@@ -34,6 +34,8 @@ func TestVariables(t *testing.T) {
 		{"${MISSING:-${EMPTY:-${SET}}}", "env"},
 		{"${MISSING:-a-b:c}", "a-b:c"},
 		{"${MISSING:-$$x}", "$x"},
+		{`${MISSING:-{"a":1}} ${SET:-{"a":1}}`, `{"a":1} env`},
+		{"${MISSING:-$${x}}.", "${x}."},
 		{"$DOLLAR", "$SET"}, // a value is no text with variables
 		{"5$ $1 100$", "5$ $1 100$"},
 	} {
@@ -47,6 +49,7 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	for _, test := range []struct{ text, want string }{
+		{"${SET:-${}}", `"${}" names no variable`},
 		{"${SET", `services.web.user cannot be used: "${SET" is not closed; $$ is a dollar sign`},
 		{"${}", `services.web.user cannot be used: "${}" names no variable; $$ is a dollar sign`},
 		{"${SET!x}", `"${SET!x}" is none of the forms ${X}, ${X:-default}, ${X:+other} and ${X:?message}`},

@@ -69,9 +69,10 @@ func (a *app) flagOffers() map[string]offer {
 		"env":       byName(a.instances),
 		"var":       a.offerVariables,
 		"provider":  byName(a.providerNames),
+		"engine":    byName(a.engineNames),
 		"chdir":     cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		"data-dir":  cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
-		"var-file":  nil, "out": nil, "equivalent": nil,
+		"var-file":  nil, "out": nil, "equivalent": nil, "compose": nil,
 	}
 	for _, flag := range []string{"target", "exclude", "replace", "adopt", "revert", "allow-replace", "allow-destroy", "allow-interrupt", "allow-dirty"} {
 		all[flag] = byName(a.allKnown)
@@ -154,14 +155,20 @@ func (a *app) offerCommands(cmd *cobra.Command, args []string, _ string) ([]cobr
 }
 
 // wantedVMs lists the VMs of the files.
-func (a *app) wantedVMs(context.Context) []string {
+func (a *app) wantedVMs(context.Context) []string { return a.wanted(spec.VM) }
+
+// engineNames lists the engines of the files.
+func (a *app) engineNames(context.Context) []string { return a.wanted(spec.Engine) }
+
+// wanted lists the resources of a kind in the files.
+func (a *app) wanted(kind spec.Kind) []string {
 	config, diags := a.readSpec(nil)
 	if diags.HasErrors() {
 		return nil
 	}
 	var names []string
 	for _, r := range config.Resources {
-		if r.Address.Kind == spec.VM {
+		if r.Address.Kind == kind {
 			names = append(names, r.Address.String())
 		}
 	}

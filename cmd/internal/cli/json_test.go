@@ -59,6 +59,7 @@ func TestEveryCommandWritesJSON(t *testing.T) {
 		{"disk", "unlock", "dev"},
 		{"import", "vm.dev", "theirs", "--auto-approve"},
 		{"import", "--generate", "vm.other", "theirs"},
+		{"import", "--compose", "main.vmctl.hcl"},
 		{"apply", "--auto-approve"},
 		{"destroy", "--auto-approve"},
 		{"vm", "start", "dev"},
