@@ -54,6 +54,48 @@ func TestComposeLabels(t *testing.T) {
 	}
 }
 
+// Blocks mean what the compose file says, whatever the texts hold. A part that is not allowed is left out alone, and a
+// second mount of one volume.
+func TestComposeKeepsTexts(t *testing.T) {
+	made, err := composed(`
+services:
+  web:
+    image: box
+    command: ["$${x}", "%{ if y }", "a\nb", "\"\\"]
+    environment: {for: "$${x}", "null": "1"}
+    labels: {for: "1", "a b": "2", "$x": "3"}
+    volumes: ["data:/a", "data:/b"]
+    working_dir: relative
+    healthcheck: {test: [CMD, x], interval: 500ms, retries: 7}
+volumes: {data: }
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := loadComposed(t.TempDir(), made.Text)
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, made.Text)
+	}
+	web, _ := config.Resource(spec.Address{Kind: spec.Container, Name: "web"})
+	var got []string
+	for _, name := range []string{"command", "env", "labels", "mount", "workdir", "healthcheck"} {
+		v, _ := web.Want.GetAttr(name).UnmarkDeep()
+		got = append(got, name+" "+spec.FormatValue(spec.Container, name, v))
+	}
+	for _, l := range made.LeftOut {
+		got = append(got, l.Address.String()+": "+l.Setting)
+	}
+	want := []string{
+		`command ["${x}", "%{ if y }", "a\nb", "\"\\"]`, `env {for "${x}", null 1}`, `labels {$x 3, a b 2, for 1}`,
+		`mount [{read_only false, target /a, volume volume.data}]`, "workdir none",
+		"healthcheck {command [x], interval 30s, retries 7, start_period 0s, timeout 30s}",
+		"container.web: workdir", "container.web: volumes", "container.web: healthcheck.interval",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the blocks mean (-want +got):\n%s\n%s", diff, made.Text)
+	}
+}
+
 // Blocks of any compose file parse, are formatted, and load; whatever a block cannot say is a comment in them.
 func TestComposedBlocksLoad(t *testing.T) {
 	dir := t.TempDir()

@@ -100,8 +100,6 @@ func portsOf(ip, published, target, protocol string) (all []Port, reason, mistak
 		return nil, "the engine would choose one of the ports of its machine; a port needs one", ""
 	case hostLast-hostFirst != last-first:
 		return nil, "", "has ranges of different lengths"
-	case last-first >= maxPorts:
-		return nil, "", fmt.Sprintf("publishes more than %d ports", maxPorts)
 	}
 	for n := int64(0); n <= last-first; n++ {
 		all = append(all, Port{Container: first + n, Host: hostFirst + n, HostIP: ip, Protocol: protocol})
