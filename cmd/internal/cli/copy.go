@@ -25,8 +25,8 @@ func (a *app) copyCommand() *cobra.Command {
 		Use:   "cp SOURCE TARGET",
 		Short: "Copy a file or a folder into a VM that runs, or out of it",
 		Long: "Copy a file or a folder into a VM that runs, or out of it. NAME:PATH is a path in a VM,\n" +
-			"absolute or relative to the home of its SSH user: one of the two is such a path. A\n" +
-			"target that is a folder gets the source in it. Modes and symbolic links are kept,\n" +
+			"absolute or relative to the home of the user of vm shell: one of the two is such a path.\n" +
+			"A target that is a folder gets the source in it. Modes and symbolic links are kept,\n" +
 			"owners are not; sockets, pipes and devices are left out and named.",
 		Args: between(2, 2, "a source and a target"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.copy(cmd.Context(), args[0], args[1]) },
@@ -73,7 +73,11 @@ func (a *app) copy(ctx context.Context, source, target string) error {
 	err := a.inside(ctx, visit{
 		vm: from.vm + to.vm, command: "vmctl vm cp", program: "cp",
 		way: func(v observedAddress) (func() (int, error), error) {
-			g, err := a.guest(ctx, v)
+			values, _, err := a.visitor(v)
+			if err != nil {
+				return nil, err
+			}
+			g, err := a.guestAs(ctx, v, values)
 			return func() (int, error) {
 				done, failed = copyBetween(ctx, g, from, to, here)
 				return 0, nil

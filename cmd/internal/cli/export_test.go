@@ -2,7 +2,12 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -50,4 +55,18 @@ func MaskedParts(mask func(string) string, parts ...string) (shown []string) {
 		shown = append(shown, string(m.take([]byte(part), i == len(parts)-1)))
 	}
 	return shown
+}
+
+// Visitor returns the user as whom people enter a VM that is there, and the folder in which they begin, from its block
+// (nil: it has no sound one), the recorded values and its provider.
+func Visitor(block *spec.Resource, recorded cty.Value, p providers.Provider) (user, folder string, next []string, err error) {
+	a := &app{env: Env{Dir: "/here"}}
+	values, folder, err := a.visitor(observedAddress{
+		address: spec.Address{Kind: spec.VM, Name: "dev"}, resource: block, record: &state.Record{Values: recorded},
+		object: &providers.Object{Name: "demo.dev"}, system: &planner.System{Provider: p},
+	})
+	if err != nil {
+		next = a.problemOf(err).Next
+	}
+	return ctyread.Text(ctyread.Attr(values, "ssh"), "user"), folder, next, err
 }

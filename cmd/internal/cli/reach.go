@@ -21,7 +21,7 @@ func (a *app) reach(ctx context.Context, name string) (sshx.Target, observation,
 	var target sshx.Target
 	v, err := a.runningIn(s, name)
 	if err == nil {
-		target, err = a.target(v)
+		target, err = a.visitorTarget(v)
 	}
 	if err != nil {
 		return target, s, errors.Join(err, s.world.Close())

@@ -14,6 +14,15 @@ import (
 // target returns the SSH target of a VM, from its provider.
 func (a *app) target(v observedAddress) (sshx.Target, error) { return a.targetAs(v, v.values()) }
 
+// visitorTarget returns the SSH target of people who enter a VM.
+func (a *app) visitorTarget(v observedAddress) (sshx.Target, error) {
+	values, _, err := a.visitor(v)
+	if err != nil {
+		return sshx.Target{}, err
+	}
+	return a.targetAs(v, values)
+}
+
 // targetAs is target with the login that the values say.
 func (a *app) targetAs(v observedAddress, values cty.Value) (sshx.Target, error) {
 	if v.object == nil {

@@ -17,14 +17,24 @@ const asLimactl = "A VM of Lima whose block has no ssh { user } and no ssh { ide
 	"that is mounted there."
 
 // visitor returns the values with the login of people who enter a VM, and the folder of the guest in which they begin;
-// "": their home. Where the spec does not say who they are, the system may know.
+// "": their home. Where the block leaves the user open, that is the VM's own user, if it has one. Without a sound block
+// the record tells the login; visitor fails if that cannot tell whether the block left the user open.
 func (a *app) visitor(v observedAddress) (values cty.Value, folder string, err error) {
 	values = v.values()
-	if v.object == nil || v.resource == nil || !leavesUserOpen(v.resource) {
-		return values, "", nil
+	own, ok := providers.OwnUser(nil), false
+	if v.object != nil {
+		own, ok = providers.Ability[providers.OwnUser](v.system.Provider)
 	}
-	own, ok := providers.Ability[providers.OwnUser](v.system.Provider)
-	if !ok {
+	switch {
+	case !ok:
+		return values, "", nil
+	case v.resource == nil && mayLeaveUserOpen(values):
+		addr := v.address.String()
+		return values, "", newProblem(classFailed, "unknown_user",
+			"enter "+addr+": without a sound block of it, vmctl cannot tell whether people enter as root or as the VM's own user",
+			"mend the block, or write it again: "+a.commandLine("validate", planFlags{})+" lists the mistakes of the files",
+		)
+	case v.resource == nil || !leavesUserOpen(v.resource):
 		return values, "", nil
 	}
 	user, folder, err := own.OwnUser(*v.object, a.env.Dir)
@@ -36,6 +46,15 @@ func (a *app) visitor(v observedAddress) (values cty.Value, folder string, err e
 	login["user"] = cty.StringVal(user)
 	all["ssh"] = cty.ObjectVal(login)
 	return cty.ObjectVal(all), folder, nil
+}
+
+// mayLeaveUserOpen reports whether recorded values may be of a block that leaves the user open: they have the default
+// user, and no key to log in with. A block that names that user is recorded the same way.
+func mayLeaveUserOpen(values cty.Value) bool {
+	login := ctyread.Attr(values, "ssh")
+	attr, _ := spec.AttrAt(spec.VM, "ssh.user")
+	user := ctyread.Text(login, "user")
+	return ctyread.KnownAttr(login, "identity") == cty.NilVal && (user == "" || user == attr.Default.AsString())
 }
 
 // leavesUserOpen reports whether a block of a VM names neither a user to log in as nor a key to log in with.
