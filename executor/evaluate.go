@@ -74,6 +74,7 @@ func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 	if err != nil {
 		return resource, err
 	}
+	resource = resource.WithRead(c.Want.Want) // the plan kept the text that was applied
 	if !resource.Want.IsWhollyKnown() {
 		return resource, fmt.Errorf("resolve %s: an attribute is still unknown after the resources that it refers to were applied", c.Address)
 	}

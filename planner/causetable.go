@@ -68,7 +68,7 @@ var causeTable = []CauseRow{
 	{CausePostcondition, "a postcondition of the block is false, and no change of the resource could mend it"},
 	{CauseCapacity, "a VM would have more processors than its host, or the VMs of the host more memory than it has"},
 	{CauseProvider, "the provider cannot make the change as the object is now"},
-	{CauseMissing, "the host or the spec's folder lacks what the change needs"},
+	{CauseMissing, "the host, the spec's folder or the network lacks what the change needs"},
 	{CauseBehind, "the state is older than the object's mark, so nothing is deleted on its word"},
 	{CauseImport, "the object cannot be imported as the spec has it"},
 	{CauseUnhealthy, "an orphan that orphan.policy adopts does not work"},

@@ -147,15 +147,20 @@ func (d *differ) change(a spec.Address) Change {
 		c.Prior = record.Values
 	}
 	if inSpec {
+		if recorded {
+			resource = resource.WithRead(record.Values)
+		}
 		off := !ctyread.True(resource.Want, "running")
 		if recorded && d.isPower() {
 			resource.Want, resource.Uses, resource.Plain = recordedWant(resource.Want, record.Values), record.Uses, false
+			resource.Unread = nil
 		}
 		if recorded && d.options.Heal {
 			resource = healed(resource, record.Policy, off)
 		}
 		if recorded && d.options.Revert[a] {
 			resource.Want, resource.Uses, resource.Plain, resource.Policy = recordedWant(resource.Want, record.Values), record.Uses, false, record.Policy
+			resource.Unread = nil
 		}
 		c.Want, c.Needs, c.Policy = &resource, resource.Uses, resource.Policy
 		stays := recorded && d.world.wanted[a] != c.System && record.Inside == resource.Inside // an object does not move to another system
@@ -190,6 +195,7 @@ func (d *differ) change(a spec.Address) Change {
 		if d.isPower() && c.importing {
 			d.refuseImport(&c, "it is not imported yet", providers.Vmctl("apply"))
 		}
+		d.lacksText(&c)
 		d.account(&c, seen)
 		d.conditions(&c)
 		d.lacking(&c)
@@ -204,6 +210,7 @@ func (d *differ) change(a spec.Address) Change {
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
+		d.lacksText(&c)
 		d.conditions(&c)
 		d.jobBlocked(&c)
 	}
@@ -341,6 +348,26 @@ func (d *differ) mistaken(c *Change) {
 				providers.Say(fmt.Sprintf("mend the block of %s, or what it refers to", c.Address))),
 		}
 	}
+}
+
+// lacksText blocks a change whose block names a text that was not read: no step is made from half a block. An object
+// that was applied keeps its text where nobody tried to read it.
+func (d *differ) lacksText(c *Change) {
+	if c.Want == nil || c.Want.Unread == nil || c.Blocked != nil {
+		return
+	}
+	unread := c.Want.Unread
+	next := providers.Vmctl("validate")
+	if unread.Skipped {
+		if c.Record != nil {
+			return
+		}
+		next = providers.Vmctl("apply")
+		if _, now := d.options.Imports[c.Address]; now {
+			next = providers.Say("write an import block for " + c.Address.String() + ", and let apply import it")
+		}
+	}
+	c.Blocked = &Block{Cause: CauseMissing, Problem: providers.Refuse(unread.Error(), next)}
 }
 
 func (d *differ) name(a spec.Address) string {

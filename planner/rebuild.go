@@ -96,6 +96,9 @@ func (d *differ) rebuilt(a spec.Address, p locatedObject) Change {
 	resource, inSpec := d.config.Resource(a)
 	if inSpec {
 		resource, _ = d.resolve(resource) //nolint:errcheck // the record is made of the object, whatever the block says
+		if resource.Unread != nil {       // its name is not the text that the object has
+			resource.Want = with(resource.Want, resource.Unread.Path, cty.UnknownVal(cty.String))
+		}
 		c.Want, c.Change.Want, c.Policy, c.Needs = &resource, storable(resource.Want), resource.Policy, resource.Uses
 		if d.world.wanted[a] == p.system.Key {
 			c.Provider = resource.Provider

@@ -36,10 +36,12 @@ type Type struct {
 	// that it does not support; unknown values pass. It connects to nothing. nil: there are
 	// none.
 	Check func(kind spec.Kind, want cty.Value) []spec.Flaw
-	// Expand returns a want with what it names elsewhere in its place, such as the text of a template, or flaws
+	// Expand returns a want with what it names elsewhere in its place, such as the text of a template, or a flaw
 	// if that cannot be had. Relative paths begin in dir, the folder of the spec. It may read from the network.
 	// nil: a want says everything itself.
-	Expand func(ctx context.Context, kind spec.Kind, want cty.Value, dir string) (cty.Value, []spec.Flaw)
+	Expand func(ctx context.Context, kind spec.Kind, want cty.Value, dir string) (cty.Value, *spec.Flaw)
+	// Elsewhere returns the attribute of a want whose text Expand would read; "": none. It reads nothing. nil if Expand is.
+	Elsewhere func(kind spec.Kind, want cty.Value) string
 	// NameLimit is the length of the longest name of an object (bytes), so that files can be
 	// named after it. 0: no limit.
 	NameLimit int

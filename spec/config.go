@@ -103,11 +103,24 @@ type Resource struct {
 	Policy cty.Value
 	// Missing lists the means that vmctl lacks to make the object, such as an image that is no
 	// readable file. They only keep it from being made.
-	Missing  []Flaw
+	Missing []Flaw
+	// Unread says that an attribute of Want still names a text elsewhere. nil: none does.
+	Unread   *UnreadError
 	Uses     []Address // the addresses that it refers to or depends on, sorted; each instance of a for_each
 	Takes    []Address // the part of Uses that its attributes refer to; the others only stand in depends_on
 	Defaults []Default // attributes of Want and Policy that the block left out, by path
 	Range    hcl.Range // of the block's header
+}
+
+// WithRead returns r with the attribute that was not read as values have it, if they have it.
+func (r Resource) WithRead(values cty.Value) Resource {
+	if r.Unread == nil || values == cty.NilVal || values.IsNull() || !values.Type().HasAttribute(r.Unread.Path) {
+		return r
+	}
+	all := r.Want.AsValueMap()
+	all[r.Unread.Path] = values.GetAttr(r.Unread.Path)
+	r.Want = cty.ObjectVal(all)
+	return r
 }
 
 // Default is an attribute that a block left out.

@@ -24,9 +24,9 @@ type Inputs struct {
 	// make. want may hold unknowns. nil: there are no objections.
 	Check func(providerType string, kind Kind, want cty.Value) []Flaw
 	// Expand returns a sound resource with what it names elsewhere in its place, such as the text of a
-	// template; relative paths begin in dir. It is called before Check, and where it has objections, in place of it.
-	// want may hold unknowns. nil: everything stays as it is.
-	Expand func(providerType string, kind Kind, want cty.Value, dir string) (cty.Value, []Flaw)
+	// template; relative paths begin in dir. It is called before Check. Where it returns an error, that is
+	// Resource.Unread, and no mistake. want may hold unknowns. nil: everything stays as it is.
+	Expand func(providerType string, kind Kind, want cty.Value, dir string) (cty.Value, *UnreadError)
 	// System identifies the system that a provider block leads to. Two resources in one system
 	// have different names, and a machine and its disks are in one system. nil: blocks of one
 	// type with the same attributes lead to one system.
@@ -51,6 +51,22 @@ type Flaw struct {
 	Path    string // dotted; the flaw stands at its first name in the block, else at the whole block
 	Summary string // "Nothing to boot"
 	Detail  string // a sentence that says what to do
+}
+
+// UnreadError reports an attribute that names a text elsewhere, which is not in its place.
+type UnreadError struct {
+	Flaw
+	// Skipped says that nobody tried to read the text: an object that was applied keeps the one that it has.
+	Skipped bool
+	Range   hcl.Range // of the attribute
+}
+
+// Error returns the reason.
+func (e *UnreadError) Error() string { return e.Detail }
+
+// Diagnostic returns the error as a mistake at its line.
+func (e *UnreadError) Diagnostic() *hcl.Diagnostic {
+	return mistake(e.Range, e.Summary, "%s", e.Detail)
 }
 
 // Load reads the spec files of a folder. It reports every mistake of the files

@@ -150,7 +150,7 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 	}, resourceRefs: d.resourceRefs}
 	if sound && !d.diags.HasErrors() {
 		var objections hcl.Diagnostics
-		i.resource.Want, objections = w.expand(n, i.resource)
+		i.resource, objections = w.expand(n, i.resource)
 		w.diags = append(w.diags, objections...)
 	}
 	r.pending = r.pending || want.pending || treatment.pending
@@ -182,34 +182,41 @@ func (w *evaluation) usesWith(takes []Address, n *node, ctx *hcl.EvalContext) []
 	return sortedAddresses(uses)
 }
 
-// expand returns the attributes of a resource with what they name elsewhere in its place, and the objections of the
+// expand returns a resource with what its attributes name elsewhere in its place, and the objections of the
 // provider, each at its place in the block.
-func (w *evaluation) expand(n *node, r Resource) (cty.Value, hcl.Diagnostics) {
+func (w *evaluation) expand(n *node, r Resource) (Resource, hcl.Diagnostics) {
 	if !w.in.hasType(r.Provider.Type) {
-		return r.Want, nil
+		return r, nil
 	}
-	var flaws []Flaw
 	if w.in.Expand != nil {
-		r.Want, flaws = w.in.Expand(r.Provider.Type, r.Address.Kind, r.Want, w.files.dir)
+		r.Want, r.Unread = w.in.Expand(r.Provider.Type, r.Address.Kind, r.Want, w.files.dir)
 	}
 	secrets, want := map[string]bool{}, r.Want
 	if !r.Plain {
 		collectSecrets(want, secrets, false)
 		want = Revealed(want)
 	}
-	if w.in.Check != nil && len(flaws) == 0 {
-		flaws = w.in.Check(r.Provider.Type, r.Address.Kind, want)
-	}
-	var diags hcl.Diagnostics
-	for _, f := range flaws {
+	hide := func(f *Flaw) {
 		for secret := range secrets {
 			if secret != "" && strings.Contains(f.Detail, secret) {
 				f.Detail = "The reason is not shown: it contains a sensitive value."
 			}
 		}
+	}
+	if r.Unread != nil {
+		hide(&r.Unread.Flaw)
+		r.Unread.Range = n.resource.rangeAt(r.Unread.Path)
+	}
+	var flaws []Flaw
+	if w.in.Check != nil {
+		flaws = w.in.Check(r.Provider.Type, r.Address.Kind, want)
+	}
+	var diags hcl.Diagnostics
+	for _, f := range flaws {
+		hide(&f)
 		diags = append(diags, mistake(n.resource.rangeAt(f.Path), f.Summary, "%s", f.Detail))
 	}
-	return r.Want, diags
+	return r, diags
 }
 
 // rangeAt returns the range of the attribute or the nested block of a path in a block, else of the

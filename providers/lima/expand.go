@@ -29,12 +29,9 @@ type expansion struct {
 }
 
 // expand is providers.Type.Expand.
-func (e *expander) expand(ctx context.Context, kind spec.Kind, want cty.Value, dir string) (cty.Value, []spec.Flaw) {
-	if kind != spec.VM {
-		return want, nil
-	}
+func (e *expander) expand(ctx context.Context, kind spec.Kind, want cty.Value, dir string) (cty.Value, *spec.Flaw) {
 	template := ctyread.KnownAttr(want, "template")
-	if template == cty.NilVal {
+	if kind != spec.VM || template == cty.NilVal {
 		return want, nil
 	}
 	text := template.AsString()
@@ -56,11 +53,23 @@ func (e *expander) expand(ctx context.Context, kind spec.Kind, want cty.Value, d
 		text, err = yamltext.Marshal(doc)
 	}
 	if err != nil {
-		return want, []spec.Flaw{{Path: "template", Summary: "Unreadable template", Detail: fmt.Sprintf("Its whole text cannot be had: %v.", err)}}
+		return want, &spec.Flaw{Path: "template", Summary: "Unreadable template", Detail: fmt.Sprintf("Its whole text cannot be had: %v.", err)}
 	}
 	all := want.AsValueMap()
 	all["template"] = cty.StringVal(text)
 	return cty.ObjectVal(all), nil
+}
+
+// elsewhere is providers.Type.Elsewhere: a template may be named, or have parts in other files.
+func elsewhere(kind spec.Kind, want cty.Value) string {
+	template := ctyread.KnownAttr(want, "template")
+	if kind != spec.VM || template == cty.NilVal {
+		return ""
+	}
+	if own, err := yamltext.Parse(template.AsString()); err == nil && !refersElsewhere(own) {
+		return ""
+	}
+	return "template"
 }
 
 // refersElsewhere reports whether parts of a template are in other files.

@@ -47,9 +47,12 @@ func TestTemplatesAreExpanded(t *testing.T) {
 			dir := t.TempDir()
 			typ := lima.Type(lima.Host{Program: embedding(t, dir, base), Getenv: os.Getenv})
 			wanted := want(append(c.edits, set("template", cty.StringVal(c.template)))...)
+			if names := typ.Elsewhere(spec.VM, wanted) != ""; names != (c.runs > 0) {
+				t.Errorf("names a text elsewhere: %t, want %t", names, c.runs > 0)
+			}
 			for range 2 {
-				got, flaws := typ.Expand(t.Context(), spec.VM, wanted, "/specs")
-				if said := described(got, flaws); said != c.want {
+				got, flaw := typ.Expand(t.Context(), spec.VM, wanted, "/specs")
+				if said := described(got, flaw); said != c.want {
 					t.Errorf("expanded: %s, want %s", said, c.want)
 				}
 			}
@@ -65,9 +68,9 @@ func TestTemplatesAreExpanded(t *testing.T) {
 }
 
 // described returns the fields of an expanded template, or the flaws.
-func described(want cty.Value, flaws []spec.Flaw) string {
-	if len(flaws) > 0 {
-		return flaws[0].Detail
+func described(want cty.Value, flaw *spec.Flaw) string {
+	if flaw != nil {
+		return flaw.Detail
 	}
 	var fields []string
 	for line := range strings.Lines(ctyread.Text(want, "template")) {

@@ -60,6 +60,8 @@ func Type(h Host) providers.Type {
 		Check:  func(kind spec.Kind, want cty.Value) []spec.Flaw { return check(kind, want, h.vmTypes()) },
 		Expand: templates.expand,
 
+		Elsewhere: elsewhere,
+
 		Produces:  machine.Produces(),
 		NameLimit: nameLimit,
 		// A home has the same instances whatever its block is called.

@@ -87,7 +87,7 @@ func (a *app) apply(ctx context.Context, r applyRequest) error {
 	case r.equivalent != "":
 		return a.applyEquivalent(ctx, r)
 	}
-	p, err := a.open()
+	p, err := a.openFetching(ctx, "apply")
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 	if err := a.sameFolder(f, r.file); err != nil {
 		return err
 	}
-	p, err := a.openPlanned(f, &f.Source)
+	p, err := a.openPlanned(ctx, f, &f.Source)
 	if err != nil {
 		return err
 	}
@@ -49,12 +49,18 @@ func (a *app) applySaved(ctx context.Context, r applyRequest) error {
 
 // openPlanned opens the project for a plan file. source replaces the files; nil: the files
 // are read.
-func (a *app) openPlanned(f planFile, source *spec.Source) (*project, error) {
+func (a *app) openPlanned(ctx context.Context, f planFile, source *spec.Source) (*project, error) {
 	open := a.readSpec
 	if f.Destroy {
 		open = a.readToEnd
+	} else {
+		a.fetchElsewhere(ctx)
 	}
-	p, err := a.opened(open(source))
+	config, diags := open(source)
+	if err := ctx.Err(); err != nil {
+		return nil, interruptedReading("apply", err)
+	}
+	p, err := a.opened(config, diags)
 	if err == nil && p.owner.DataDirID == "" { // nothing was applied yet
 		p.owner.DataDirID = f.DataDirID
 	}
@@ -71,7 +77,7 @@ func (a *app) applyEquivalent(ctx context.Context, r applyRequest) error {
 	if err := a.sameInstance(f, r.equivalent); err != nil {
 		return err
 	}
-	p, err := a.openPlanned(f, nil)
+	p, err := a.openPlanned(ctx, f, nil)
 	if err != nil {
 		return err
 	}

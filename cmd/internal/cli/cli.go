@@ -74,7 +74,7 @@ func (b Build) system() string {
 // has to exit.
 func Main(ctx context.Context, env Env) int {
 	a := newApp(env)
-	a.expand = expanderOf(ctx, a.types)
+	a.expand = a.skip
 	// Running steps end safely even if nobody reads the output.
 	stop := context.AfterFunc(ctx, a.stopWaiting)
 	defer stop()

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"time"
+
 	"github.com/spf13/cobra"
 	"github.com/zclconf/go-cty/cty"
 
@@ -55,6 +58,20 @@ func MaskedParts(mask func(string) string, parts ...string) (shown []string) {
 		shown = append(shown, string(m.take([]byte(part), i == len(parts)-1)))
 	}
 	return shown
+}
+
+// FetchMore expands a want as often as a command would that reads texts elsewhere, and returns the reasons where it failed.
+func FetchMore(ctx context.Context, types providers.Types, now func() time.Time, want cty.Value, times int) (reasons []string) {
+	a := &app{env: Env{Now: now}, types: types}
+	a.fetchElsewhere(ctx)
+	for range times {
+		reason := ""
+		if _, unread := a.expand("libvirt", spec.VM, want, "/specs"); unread != nil {
+			reason = unread.Error()
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons
 }
 
 // Visitor returns the user as whom people enter a VM that is there, and the folder in which they begin, from its block

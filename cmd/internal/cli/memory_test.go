@@ -12,6 +12,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guest"
 	recipe "vmctl/providers/machine"
@@ -39,6 +40,8 @@ type memory struct {
 	asked     func()        // called before a console is read; may be nil
 	panics    string        // the call that panics: "observe", or "op address"
 	observed  int           // how often it was observed
+
+	fetch func(ctx context.Context, template string) (string, error) // returns the text of a template by its place; nil: it has no templates
 }
 
 type machine struct {
@@ -66,7 +69,7 @@ func (m *memory) types() providers.Types {
 		}
 		return providers.Verdict{Applies: providers.Live, Reason: "at the next start"}
 	}
-	return providers.Types{Systems: map[string]providers.Type{"libvirt": {
+	system := providers.Type{
 		Name: "libvirt", NameLimit: m.nameLimit, Produces: map[spec.Kind][]string{spec.VM: {"ssh.ready"}},
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"name": {}, "running": {Judge: live}, "cpus": {Judge: live}, "memory": {Judge: restart}, "accel": {Judge: live},
@@ -80,7 +83,30 @@ func (m *memory) types() providers.Types {
 			}
 			return host{memory: m, project: s.Project, keys: s.Keys}, nil
 		},
-	}}}
+	}
+	if m.fetch != nil {
+		system.Kinds[spec.VM]["template"] = providers.Attribute{Judge: live}
+		system.Elsewhere, system.Expand = templateElsewhere, m.expand
+	}
+	return providers.Types{Systems: map[string]providers.Type{"libvirt": system}}
+}
+
+// templateElsewhere is providers.Type.Elsewhere: a template is named by its place.
+func templateElsewhere(_ spec.Kind, want cty.Value) string {
+	if strings.HasPrefix(ctyread.Text(want, "template"), "template:") {
+		return "template"
+	}
+	return ""
+}
+
+func (m *memory) expand(ctx context.Context, _ spec.Kind, want cty.Value, _ string) (cty.Value, *spec.Flaw) {
+	text, err := m.fetch(ctx, ctyread.Text(want, "template"))
+	if err != nil {
+		return want, &spec.Flaw{Path: "template", Summary: "Unreadable template", Detail: "Its whole text cannot be had: " + err.Error() + "."}
+	}
+	all := want.AsValueMap()
+	all["template"] = cty.StringVal(text)
+	return cty.ObjectVal(all), nil
 }
 
 // host is the memory, opened for a project.

@@ -111,7 +111,13 @@ func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made mad
 }
 
 func (a *app) plan(ctx context.Context, r planRequest) (err error) {
+	if !r.destroy && len(r.flags.revert) == 0 {
+		a.fetchElsewhere(ctx)
+	}
 	p, err := r.open(a)
+	if ctx.Err() != nil {
+		return interruptedReading("plan", ctx.Err())
+	}
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -87,20 +86,6 @@ func (a *app) builtInType() string {
 }
 
 func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types.Systems)) }
-
-// expander is spec.Inputs.Expand.
-type expander func(providerType string, kind spec.Kind, want cty.Value, dir string) (cty.Value, []spec.Flaw)
-
-// expanderOf returns the expander of all types of providers, which ends with ctx.
-func expanderOf(ctx context.Context, types providers.Types) expander {
-	return func(providerType string, kind spec.Kind, want cty.Value, dir string) (cty.Value, []spec.Flaw) {
-		t := types.Of(providerType, kind)
-		if t.Expand == nil {
-			return want, nil
-		}
-		return t.Expand(ctx, kind, want, dir)
-	}
-}
 
 // check returns the flaws that keep a provider type from ever making a resource.
 func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.Flaw {

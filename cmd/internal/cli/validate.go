@@ -18,10 +18,15 @@ type validateDocument struct {
 func (a *app) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate",
-		Short: "Check the files, and read nothing else",
+		Short: "Check the files, and the templates that they name",
 		Args:  between(0, 0, ""),
-		RunE: func(*cobra.Command, []string) error {
-			config, err := a.load()
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.fetchElsewhere(cmd.Context())
+			config, diags := a.readSpec(nil)
+			if err := cmd.Context().Err(); err != nil {
+				return interruptedReading("validate", err)
+			}
+			config, err := a.sound(config, append(diags, unreadTexts(config)...))
 			if err != nil {
 				return err
 			}
