@@ -66,7 +66,8 @@ func elsewhere(kind spec.Kind, want cty.Value) string {
 	if kind != spec.VM || template == cty.NilVal {
 		return ""
 	}
-	if own, err := yamltext.Parse(template.AsString()); err == nil && !refersElsewhere(own) {
+	own, err := yamltext.Parse(template.AsString())
+	if _, based := own[keyBase]; err == nil && !based && !refersElsewhere(own) {
 		return ""
 	}
 	return "template"
