@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/providers/guard"
 	"vmctl/spec"
 )
 
@@ -15,7 +16,7 @@ import (
 // it is replaced, or the VM around it is. No two addresses of all projects share one.
 func (p *Provider) awaitedRef(a spec.Address) string {
 	name := strings.TrimPrefix(strings.TrimSuffix(saveFolder(a), "/"), "refs/vmctl/")
-	return "refs/vmctl-awaited/" + p.settings.Project.Lineage() + "/" + name
+	return "refs/vmctl-awaited/" + guard.Short(p.settings.Project.Lineage()) + "/" + name
 }
 
 // awaited returns the commit of the save that the next workspace of an address gets; "": none.
