@@ -4,6 +4,7 @@
 CACHE := $(or $(VMCTL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmctl)
 GUEST := $(CACHE)/guest/tiny
 DEBIAN := $(CACHE)/guest/debian
+TOFU := $(CACHE)/tofu
 
 VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
 SCRIPTS := $(wildcard scripts/*.sh) .ci/run providers/provision/run.sh guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/debian/root/usr/local/sbin/lima-cidata guest/tiny/init guest/tiny/etc/udhcpc/default.script \
@@ -29,7 +30,6 @@ GOARCH_aarch64 := arm64
 GOARCH_riscv64 := riscv64
 CGO := $(if $(filter Darwin,$(shell uname -s)),1,0)
 LIMACTL := $(CACHE)/lima
-TOFU := $(CACHE)/tofu
 LINT := go tool -modfile=tools/go.mod golangci-lint
 
 # The sample of the crash matrix moves on with each commit; a run of one commit can be repeated.

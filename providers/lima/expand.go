@@ -66,8 +66,7 @@ func elsewhere(kind spec.Kind, want cty.Value) string {
 	if kind != spec.VM || template == cty.NilVal {
 		return ""
 	}
-	own, err := yamltext.Parse(template.AsString())
-	if _, based := own[keyBase]; err == nil && !based && !refersElsewhere(own) {
+	if own, err := yamltext.Parse(template.AsString()); err == nil && !refersElsewhere(own) {
 		return ""
 	}
 	return "template"
