@@ -40,7 +40,7 @@ func (a *app) fetchElsewhere(ctx context.Context) {
 	left := fetchLimit
 	a.expand = func(providerType string, kind spec.Kind, want cty.Value, dir string) (cty.Value, *spec.UnreadError) {
 		t := a.types.Of(providerType, kind)
-		if t.Expand == nil {
+		if t.Expand == nil || t.Elsewhere(kind, want) == "" {
 			return want, nil
 		}
 		began := a.env.Now()
