@@ -208,7 +208,7 @@ func (w *evaluation) expand(n *node, r Resource) (Resource, hcl.Diagnostics) {
 		r.Unread.Range = n.resource.rangeAt(r.Unread.Path)
 	}
 	var flaws []Flaw
-	if w.in.Check != nil {
+	if w.in.Check != nil && r.Unread == nil { // what is not read yet may be what seems to be missing
 		flaws = w.in.Check(r.Provider.Type, r.Address.Kind, want)
 	}
 	var diags hcl.Diagnostics

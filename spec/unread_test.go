@@ -9,13 +9,16 @@ import (
 	"vmctl/spec"
 )
 
-// A text that cannot be read is no mistake of the spec: it stands at its line.
+// A text that cannot be read is no mistake of the spec: it stands at its line, and nothing is missed in it.
 func TestUnreadTexts(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "main.vmctl.hcl"), []byte("provider \"lima\" \"here\" {}\nvm \"dev\" {\n  provider = provider.lima.here\n  template = \"template:docker\"\n}\n"))
 	config, diags := spec.Load(dir, spec.Inputs{
 		Expand: func(_ string, _ spec.Kind, want cty.Value, _ string) (cty.Value, *spec.UnreadError) {
 			return want, &spec.UnreadError{Flaw: spec.Flaw{Path: "template", Summary: "Unreadable template", Detail: "No such template."}}
+		},
+		Check: func(string, spec.Kind, cty.Value) []spec.Flaw {
+			return []spec.Flaw{{Path: "template", Summary: "Unsupported template", Detail: "It has no images."}}
 		},
 	})
 	if diags.HasErrors() {
