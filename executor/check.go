@@ -11,38 +11,35 @@ import (
 	"vmctl/spec"
 )
 
-// precondition returns the reason for which a change must not go on; nil: there is none. Preconditions
-// are asked until they hold once. A step that does not need the wanted values may begin before they are
-// known.
+// precondition returns the reason for which a change must not go on; nil: there is none. Preconditions that the plan could not
+// evaluate are asked before the first step that makes or changes the object: what they refer to was applied by then. The others
+// held when the plan was made.
 func (x *execution) precondition(step planner.Step) *providers.Problem {
-	if x.met[step.Change] {
+	if !x.Plan.Changes[step.Change].Undecided || x.met[step.Change] || step.Phase == providers.PhaseTidy {
 		return nil
 	}
-	known := true
 	for _, c := range x.conditions(step.Change, spec.Precondition) {
-		if c.IsBad() {
-			return &providers.Problem{
-				Outcome: providers.Unsafe, Code: "precondition", Seen: []string{place(c)},
-				Next: providers.Vmctl("plan"), Err: fmt.Errorf("a precondition of %s does not hold: %s", c.Address, c.Message),
-			}
-		}
-		known = known && c.Status != spec.CheckUnknown
-	}
-	if !known && step.Phase.Rises() {
-		return &providers.Problem{
-			Outcome: providers.Unsafe, Code: "precondition", Next: providers.Vmctl("plan"),
-			Err: fmt.Errorf("a precondition of %s is still unknown after the resources that it refers to were applied", step.Address),
+		f := &providers.Problem{Outcome: providers.Unsafe, Code: "precondition", Seen: []string{place(c)}, Next: providers.Vmctl("plan")}
+		switch {
+		case c.IsBad():
+			f.Err = fmt.Errorf("a precondition of %s does not hold: %s", c.Address, c.Message)
+			return f
+		case c.Status == spec.CheckUnknown, step.Phase.Sinks():
+			f.Err = fmt.Errorf("a precondition of %s is not known yet", c.Address)
+			return f
 		}
 	}
-	x.met[step.Change] = known
+	x.met[step.Change] = true
 	return nil
 }
 
 // postcondition returns the failure of a change whose step has ended well as the last that others wait
 // for; nil: there is none.
 func (x *execution) postcondition(step planner.Step) *providers.Problem {
-	last := step.Phase.Rises() && !slices.ContainsFunc(x.steps[step.Change], func(i int) bool {
-		return i != step.ID && x.Plan.Steps[i].Phase.Rises() && x.states[i] != ended
+	rises := slices.ContainsFunc(x.steps[step.Change], func(i int) bool { return x.Plan.Steps[i].Phase.Rises() })
+	counts := func(phase providers.Phase) bool { return phase.Rises() || !rises && phase.Sinks() }
+	last := counts(step.Phase) && !slices.ContainsFunc(x.steps[step.Change], func(i int) bool {
+		return i != step.ID && counts(x.Plan.Steps[i].Phase) && x.states[i] != ended
 	})
 	if !last {
 		return nil

@@ -13,7 +13,7 @@ import (
 // more: a blocked change frees, lowers and makes nothing, which may block others.
 func (o *orderer) settle() {
 	for again := true; again; {
-		again = o.busyBlocks() || o.dirtyBlocks() || o.claimBlocks() || o.insideBlocks() || o.dependencyBlocks(o.isNow) || o.fates() || o.dependencyBlocks(o.isLate) || o.keepYields()
+		again = o.busyBlocks() || o.undecidedBlocks() || o.dirtyBlocks() || o.claimBlocks() || o.insideBlocks() || o.dependencyBlocks(o.isNow) || o.fates() || o.dependencyBlocks(o.isLate) || o.keepYields()
 	}
 }
 

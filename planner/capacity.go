@@ -12,8 +12,8 @@ import (
 )
 
 // capacity blocks changes after which a VM would have more processors than its host, or the VMs of a
-// host more memory than it has, unless the provider block allows it with overcommit. VMs that stay as
-// they are count first, then the others by address. Processors are shared in time: their sum does not
+// host more memory than it has, unless the provider block allows it with overcommit. VMs that have run and do not grow
+// count first, then the others by address. Processors are shared in time: their sum does not
 // count.
 func (d *differ) capacity(all []spec.Address) {
 	if d.options.Destroy || d.options.Heal {
@@ -23,12 +23,12 @@ func (d *differ) capacity(all []spec.Address) {
 	var grows []*Change
 	for _, a := range all {
 		c := d.decided[a]
-		switch now, then := c.memoryNow(), d.memoryThen(c); {
+		switch {
 		case !natures[c.Kind].runs:
-		case d.takesMore(c, now, then):
+		case d.takesMore(c):
 			grows = append(grows, c)
 		default:
-			used[c.Aim().System] += then
+			used[c.Aim().System] += d.memoryThen(c)
 		}
 	}
 	for _, c := range grows {
@@ -44,19 +44,32 @@ func (d *differ) capacity(all []spec.Address) {
 	}
 }
 
-// overCapacity returns the reason for which a host cannot carry a VM; "": it can. memory is that of all
-// VMs that would run on the host.
+// everyHost is the number of processors that a VM may have on any host: the default of a block.
+const everyHost = 2
+
+// overCapacity returns the reason for which a host cannot carry a VM that is made or that grows; "": it can. memory is that of
+// all VMs that would run on the host.
 func overCapacity(c *Change, host providers.Capacity, memory uint64) string {
-	cpus, own := ctyread.Uint(c.Change.Want, "cpus"), ctyread.Uint(c.Change.Want, "memory")
+	cpus, own := c.grown("cpus"), c.grown("memory")
 	switch {
-	case host.CPUs > 0 && cpus > host.CPUs:
+	case host.CPUs > 0 && cpus > max(host.CPUs, everyHost):
 		return fmt.Sprintf("it wants %d CPUs, and its host has %d", cpus, host.CPUs)
 	case host.Memory > 0 && own > host.Memory:
 		return fmt.Sprintf("it wants %s of memory, and its host has %s", size(own), size(host.Memory))
-	case host.Memory > 0 && memory > host.Memory:
+	case own > 0 && host.Memory > 0 && memory > host.Memory:
 		return fmt.Sprintf("with it, the VMs that should run on its host want %s of memory, and the host has %s", size(memory), size(host.Memory))
 	}
 	return ""
+}
+
+// grown returns an amount that a VM is to have, if it has never run with as much on its host; else 0.
+func (c *Change) grown(attr string) uint64 {
+	want := ctyread.Uint(c.Change.Want, attr)
+	hasRun := c.Record == nil || c.Record.Starts > 0 || c.memoryNow() > 0
+	if c.Object != nil && c.To == nil && hasRun && want <= max(ctyread.Uint(c.Object.Attrs, attr), ctyread.Uint(c.Object.Now(), attr)) {
+		return 0
+	}
+	return want
 }
 
 // size writes an amount of memory as a spec would, but rounds one that is no number of MiB.
@@ -67,15 +80,10 @@ func size(bytes uint64) string {
 	return spec.FormatSize(int64(bytes)) //nolint:gosec // memory of a host or a VM
 }
 
-// takesMore reports whether a change can go on and lets a VM run with more memory or processors than it runs with now.
-func (d *differ) takesMore(c *Change, now, then uint64) bool {
-	if c.Blocked != nil || !d.scope[c.Address] || !d.willRun(c) {
-		return false
-	}
-	if c.Object == nil || c.Object.Running == nil || !*c.Object.Running || c.To != nil {
-		return true
-	}
-	return then > now || ctyread.Uint(c.Change.Want, "cpus") > ctyread.Uint(c.Object.Now(), "cpus")
+// takesMore reports whether a change can go on, and makes a VM that is to run or lets one grow. One that has run, and is off or
+// on now, may run as it is: the host carried it before.
+func (d *differ) takesMore(c *Change) bool {
+	return c.Blocked == nil && d.scope[c.Address] && d.willRun(c) && c.grown("cpus")+c.grown("memory") > 0
 }
 
 // memoryNow returns the memory with which a VM runs; 0: it does not run.

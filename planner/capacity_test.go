@@ -47,8 +47,7 @@ func TestAHostHasEnoughForItsVMs(t *testing.T) {
 		},
 		{
 			name: "a VM that grows", spec: host + vms(`a memory = "4GiB"`, `b memory = "1GiB"`),
-			want:   "vm.b capacity: with it, the VMs that should run on its host want 5GiB of memory, and the host has 4GiB",
-			change: func(s *scene) { s.systems[s.uri()].inventory.Capacity.Memory = 4 << 30 },
+			want: "vm.a capacity: with it, the VMs that should run on its host want 5GiB of memory, and the host has 4GiB",
 		},
 		{
 			name: "a VM that runs already is not blocked", spec: host + vms(`a memory = "2GiB"; cpus = 2`),
@@ -73,7 +72,35 @@ func TestAHostHasEnoughForItsVMs(t *testing.T) {
 				s.options.Running = map[spec.Address]bool{{Kind: spec.VM, Name: "b"}: true}
 				s.systems[s.uri()].inventory.Capacity.Memory = 2 << 30
 			},
+		},
+		{
+			name: "a first start", spec: host + applied,
+			change: func(s *scene) {
+				s.options.Running = map[spec.Address]bool{{Kind: spec.VM, Name: "b"}: true}
+				s.systems[s.uri()].inventory.Capacity.Memory = 2 << 30
+				r := s.state.Records[addr(s.t, "vm.b")]
+				r.Starts = 0
+				s.state.Records[addr(s.t, "vm.b")] = r
+			},
 			want: "vm.b capacity: with it, the VMs that should run on its host want 3GiB of memory, and the host has 2GiB",
+		},
+		{
+			name: "a VM that is off and is to run as it is", spec: host + vms(`a memory = "2GiB"`, `b memory = "1GiB"`),
+			change: func(s *scene) {
+				s.systems[s.uri()].inventory.Capacity = providers.Capacity{CPUs: 1, Memory: 1 << 30}
+			},
+		},
+		{
+			name: "more processors where memory is overcommitted", spec: host + vms(`a memory = "2GiB"; cpus = 3`),
+			change: func(s *scene) { s.systems[s.uri()].inventory.Capacity.Memory = 1 << 30 },
+		},
+		{
+			name: "more processors, and less memory", spec: host + vms(`a memory = "1536MiB"; cpus = 3`),
+			change: func(s *scene) { s.systems[s.uri()].inventory.Capacity.Memory = 1 << 30 },
+		},
+		{
+			name: "two processors on any host", spec: host + vms(`a memory = "2GiB"`, `c memory = "1GiB"; cpus = 2`),
+			change: func(s *scene) { s.systems[s.uri()].inventory.Capacity.CPUs = 1 },
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -14,7 +15,7 @@ import (
 // checks evaluates the conditions of the spec with the values that objects have once the plan is
 // carried out, as far as these are known. A bad one is a finding, unless it blocks its change.
 func (d *differ) checks() []spec.Check {
-	if d.options.Destroy || d.isPower() {
+	if d.options.Destroy || d.isPower() || len(d.options.Unlock) > 0 {
 		return nil
 	}
 	values := map[spec.Address]cty.Value{}
@@ -53,7 +54,7 @@ func evidenceOf(c spec.Check) string {
 	return text
 }
 
-// observedChecks returns the conditions that are bad with the values that objects really have.
+// observedChecks returns the assertions and postconditions that are bad with the values that objects really have.
 func observedChecks(config *spec.Config, d Delta, s *state.Snapshot) []DriftItem {
 	values := map[spec.Address]cty.Value{}
 	for i := range d.Changes {
@@ -68,31 +69,31 @@ func observedChecks(config *spec.Config, d Delta, s *state.Snapshot) []DriftItem
 	}
 	var bad []DriftItem
 	for _, c := range config.ObservedChecks(values) {
-		if c.IsBad() {
+		if c.IsBad() && c.Kind != spec.Precondition { // that is asked of changes
 			bad = append(bad, DriftItem{Kind: providers.FindCheck, Address: c.Address, Departure: Departure{Evidence: evidenceOf(c)}})
 		}
 	}
 	return bad
 }
 
-// conditions blocks a change whose preconditions do not hold, as far as they are known, and one that does
-// nothing to its object while a postcondition does not hold: no other change may rest on it.
+// conditions blocks a change whose preconditions do not hold, as far as they are known, and one whose postconditions are known
+// not to hold afterwards: no other change may rest on it.
 func (d *differ) conditions(c *Change) {
-	if c.Want == nil || c.Blocked != nil || d.isPower() || d.options.Revert[c.Address] || !d.scope[c.Address] {
+	if c.Want == nil || c.Blocked != nil || d.isPower() || len(d.options.Unlock) > 0 || d.options.Revert[c.Address] || !d.scope[c.Address] {
 		return
 	}
 	all := d.config.Conditions(c.Address, d.known)
 	acts := c.Alters() || c.isDisruptive() || c.Action == providers.Import
 	c.Checked = len(all) > 0 && acts
 	for _, one := range all {
+		if one.Kind == spec.Precondition && one.Status == spec.CheckUnknown {
+			c.Undecided = acts
+		}
+		if !one.IsBad() {
+			continue
+		}
 		cause := CausePrecondition
-		switch {
-		case !one.IsBad():
-			continue
-		case one.Kind == spec.Precondition:
-		case acts: // the change may mend it
-			continue
-		default:
+		if one.Kind == spec.Postcondition {
 			cause = CausePostcondition
 		}
 		c.Blocked = &Block{
@@ -101,4 +102,20 @@ func (d *differ) conditions(c *Change) {
 		}
 		return
 	}
+}
+
+// undecidedBlocks blocks what would take an object down before a precondition of its own change can be evaluated. Unknown never
+// authorises a mutation.
+func (o *orderer) undecidedBlocks() bool {
+	again := false
+	for i := range o.plan.Changes {
+		c := &o.plan.Changes[i]
+		down := slices.ContainsFunc(o.steps(i), func(s providers.Step) bool { return s.Phase.Sinks() }) || o.active(i) && c.Object != nil && o.lowered(i) >= 0
+		if c.Undecided && down {
+			again = o.block(i, Block{Cause: CausePrecondition, Problem: providers.Refuse(
+				"a precondition of it is known only after other changes of this plan, and its object would be taken down before",
+				providers.Say("apply first what the condition refers to, without a change of this one, or change the condition"))}) || again
+		}
+	}
+	return again
 }

@@ -136,7 +136,96 @@ func TestAFalseConditionIsDrift(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s: %s", item.Address, item.Evidence))
 		}
 	}
-	if want := []string{"check.b: c is slow", "vm.a: precondition: b has 128MiB"}; !slices.Equal(got, want) {
+	if want := []string{"check.b: c is slow"}; !slices.Equal(got, want) {
 		t.Errorf("drift has %q, want %q", got, want)
+	}
+}
+
+// What only an apply can tell takes no object down before it is known; what makes or changes one waits for it.
+func TestPreconditionsThatOnlyAnApplyKnows(t *testing.T) {
+	const asked = `vm "a" {
+  memory = "256MiB"
+  lifecycle {
+    precondition {
+      condition     = vm.b.address == "127.0.0.1"
+      error_message = "no"
+    }
+  }
+}
+vm "b" {
+}
+`
+	const why = "vm.a precondition: a precondition of it is known only after other changes of this plan, and its object would be taken down before\n" +
+		"the precondition of vm.a is unknown"
+	const made = "vm \"a\" {\n  memory = \"256MiB\"\n}\n"
+	for _, test := range []struct {
+		name, applied, spec string
+		change              func(*scene)
+		want                string
+	}{
+		{name: "both are made", applied: "vm \"z\" {\n}\n", spec: asked, want: "the precondition of vm.a is unknown"},
+		{name: "a restart", applied: made, spec: strings.Replace(asked, "256MiB", "512MiB", 1), want: why},
+		{name: "a replacement that was asked for", applied: made, spec: asked, want: why, change: func(s *scene) {
+			s.options.Replace = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			s.options.Allow.Replace = s.options.Replace
+		}},
+		{name: "a stop", applied: made, spec: strings.Replace(asked, "  memory", "  running = false\n  memory", 1), want: why},
+		{name: "nothing to do", applied: made, spec: asked, want: "the precondition of vm.a is unknown"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, test.applied)
+			s.config = load(t, test.spec)
+			if test.change != nil {
+				test.change(s)
+			}
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, judged(p)); d != "" {
+				t.Errorf("plan (-want +got):\n%s", d)
+			}
+			for _, step := range p.Steps {
+				if c := p.Changes[step.Change]; c.Undecided && step.Phase.Sinks() {
+					t.Errorf("%s %s, before its precondition is known", step.Op, step.Address)
+				}
+			}
+		})
+	}
+}
+
+// A postcondition that the plan knows to be false blocks the change, before it costs anything.
+func TestAPostconditionThatCannotHold(t *testing.T) {
+	const wanted = "vm \"a\" {\n  memory = \"256MiB\"\n  lifecycle {\n    postcondition {\n      condition     = self.memory == \"256MiB\"\n      error_message = \"no\"\n    }\n  }\n}\n"
+	s := after(t, wanted)
+	s.config = load(t, strings.Replace(wanted, "256MiB", "512MiB", 1))
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := judged(p), "vm.a postcondition: its postcondition does not hold: no\nthe postcondition of vm.a is fail"; got != want {
+		t.Errorf("the plan says\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Pending edits are no drift, and a lock is released whatever a condition says.
+func TestWhatConditionsAreNotAskedOf(t *testing.T) {
+	s := after(t, "vm \"a\" {\n}\n")
+	s.config = load(t, "vm \"a\" {\n}\nvm \"new\" {\n  memory = \"1GiB\"\n}\ncheck \"new\" {\n  assert {\n    condition     = vm.new.memory == \"2GiB\"\n    error_message = \"no\"\n  }\n}\n")
+	w, err := planner.Observe(t.Context(), s.open, s.config, s.state, s.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := planner.Diff(s.config, s.state, w, s.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if items := planner.DriftOf(s.config, d, s.state).Items; len(items) > 0 {
+		t.Errorf("drift: %+v", items)
+	}
+	s.options.Unlock = map[spec.Address]bool{addr(t, "vm.a"): true}
+	s.config = load(t, strings.Replace(conditioned, "== \"256MiB\"", "== \"1GiB\"", 1))
+	if p, err := s.plan(); err != nil || strings.Contains(judged(p), "precondition") {
+		t.Errorf("%v, %s", err, judged(p))
 	}
 }

@@ -63,8 +63,11 @@ type Change struct {
 	// that the record here is older. An apply updates the record without a step.
 	Behind bool
 
-	// Checked says that it has preconditions or postconditions, which an apply evaluates.
+	// Checked says that it has postconditions, which an apply evaluates once its object was changed.
 	Checked bool
+	// Undecided says that it has a precondition that only an apply can evaluate, before it makes or changes the object. No step
+	// of it takes the object down.
+	Undecided bool
 
 	booted    time.Time // when its host was booted; zero: not known
 	scripts   []script  // of a VM, in their order

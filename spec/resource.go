@@ -259,6 +259,8 @@ func (w *evaluation) resourceValue(n *node, keys map[string]bool) cty.Value {
 func (w *evaluation) objectOf(n *node, i instance) cty.Value {
 	if is, ok := w.observed[i.resource.Address]; ok {
 		i.export = withObserved(n.resource.shape, i.export, is)
+	} else if w.observed != nil { // there is no object: what the files say of it is an edit that waits
+		return cty.DynamicVal
 	}
 	values, ok := w.computed[i.resource.Address]
 	if !ok {

@@ -14,7 +14,7 @@ func checksOf(p *project, s *state.Snapshot) []spec.Check {
 // warnChecks says at the end of an apply which check blocks do not hold.
 func (a *app) warnChecks(p *project, s *state.Snapshot) {
 	for _, c := range checksOf(p, s) {
-		if c.IsBad() {
+		if c.IsBad() && c.Kind == spec.Assert {
 			view.Warning(a.errScreen(), c.String()+": "+c.Message)
 		}
 	}

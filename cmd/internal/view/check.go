@@ -33,11 +33,12 @@ func CheckEntries(all []spec.Check) []CheckEntry {
 
 // unknownChecks lists the conditions that only an apply can decide.
 func (p *page) unknownChecks(all []CheckEntry) {
-	titled := false
+	titled, said := false, map[string]bool{}
 	for _, c := range all {
-		if c.Status != string(spec.CheckUnknown) {
+		if c.Status != string(spec.CheckUnknown) || said[c.subject()] {
 			continue
 		}
+		said[c.subject()] = true
 		if !titled {
 			p.heading("Checks")
 			titled = true
