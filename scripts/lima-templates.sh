@@ -27,7 +27,11 @@ fi
 go mod download "$module"
 source=$(go list -m -f '{{.Dir}}' "$module")/templates
 work=$(mktemp -d "$(dirname "$out")/.lima-templates.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+back() { # what was there comes back if nothing took its place
+  if [ -e "$work/old" ] && [ ! -e "$out" ]; then mv "$work/old" "$out"; fi
+  rm -rf "$work"
+}
+trap back EXIT
 new=$work/new
 cp -R "$source" "$new"
 chmod -R u+w "$new"
