@@ -16,7 +16,10 @@ import (
 // Work that is saved for the workspace that takes the place of a first one is in that one from the beginning, after a kill too.
 func TestTheNextWorkspaceGetsTheWork(t *testing.T) {
 	real.Long(t)
-	for _, cut := range []string{"", "command git --git-dir=\"$d/git\" symbolic-ref", ": >\"$d/made\"", "scratch read-tree -n", "real symbolic-ref -m"} {
+	for _, cut := range []string{
+		"", "command git --git-dir=\"$d/git\" symbolic-ref", ": >\"$d/made\"", "scratch read-tree -n", "real symbolic-ref -m",
+		"mv \"$g/index.lock\"", "rm -f \"$g/index.vmctl\"\nif [ -n",
+	} {
 		t.Run("killed before "+cut, func(t *testing.T) {
 			w := newBench(t, inVM).workspace()
 			w.create(t)

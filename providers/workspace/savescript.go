@@ -149,6 +149,7 @@ if [ -s "$s/saved-intended" ]; then indexed add -f -N --pathspec-from-file="$s/s
 indexed update-index -q --refresh >/dev/null || true
 indexed update-index -z --assume-unchanged --stdin <"$s/saved-assumed"
 indexed update-index -z --skip-worktree --stdin <"$s/saved-skipped"
+rm -f "$g/index.vmctl" # one that was killed may have left it, as a second name of the index
 cp "$s/index" "$g/index.vmctl" # whole, before the lock is there
 ln "$g/index.vmctl" "$g/index.lock" || fail 'another git is at work in it'
 mv "$g/index.lock" "$g/index"
