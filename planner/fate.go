@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -76,10 +77,29 @@ func (o *orderer) fate(i int) bool {
 	}
 	if c.To == nil || o.world.System(c.System).sleep != "" {
 		o.reach(i, c.Place, c.Object == nil || (c.with != spec.Address{}))
-		return false
+		return o.staysShutIn(i)
 	}
 	o.reach(i, *c.To, true) // it is taken out of the place where it is before anything happens to that
 	return false
+}
+
+// staysShutIn blocks a change that takes an object out of another one which is off, was to come up, and does not in this plan: it would
+// wait for ever, and nobody would say why. It reports whether it did.
+func (o *orderer) staysShutIn(i int) bool {
+	c := &o.plan.Changes[i]
+	system := o.world.System(c.System)
+	if _, idle := o.idle[i]; !idle || system.sleep != starting || c.Want == nil || c.Record == nil || o.delta.options.Destroy || c.Want.Inside == c.Inside {
+		return false
+	}
+	if o.world.System(o.world.wanted[c.Address]).sleep == resting { // nothing can be made there either
+		return false
+	}
+	first := system.off
+	if j, planned := o.index[first]; planned && o.plan.Changes[j].To != nil { // it would come up in a place that is off itself
+		first = cmp.Or(o.world.System(o.plan.Changes[j].To.System).off, first)
+	}
+	c.Action = providers.Update
+	return o.block(i, *shutIn(c, system.off, first))
 }
 
 // reach decides whether a change can be carried out in a place. If it cannot, the change waits, or

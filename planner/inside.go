@@ -363,13 +363,17 @@ func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
 			if d.world.systems[d.world.wanted[c.Address]].sleep == resting { // nothing can be made there either
 				break
 			}
-			c.Action = providers.Update
-			c.Blocked = &Block{Cause: CauseOff, Problem: providers.Refuse(
-				fmt.Sprintf("%s is off: %s cannot be taken out of it", system.off, c.Address), startFirst(system.off))}
+			c.Action, c.Blocked = providers.Update, shutIn(c, system.off, system.off)
 		case starting, unmade, "":
 		}
 	}
 	return system.sleep != ""
+}
+
+// shutIn returns the block of a change that would take an object out of another one which is off, with what has to be started
+// first.
+func shutIn(c *Change, off, first spec.Address) *Block {
+	return &Block{Cause: CauseOff, Problem: providers.Refuse(fmt.Sprintf("%s is off: %s cannot be taken out of it", off, c.Address), startFirst(first))}
 }
 
 // movesNowhere returns the block that refuses to move an object to another system.

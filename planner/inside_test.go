@@ -437,3 +437,35 @@ func TestAReleaseThatCannotBePlanned(t *testing.T) {
 		t.Errorf("the steps are others:\n%s", text(p))
 	}
 }
+
+// What is to leave an object that is off, and that was to come up but does not, is told so: it would wait for ever in silence. Where
+// nothing could be made in its new place either, it rests.
+func TestTakenOutOfWhatDoesNotComeUp(t *testing.T) {
+	const (
+		asleep = "vm \"z\" {\n  running = false\n}\n"
+		other  = "box \"d\" {\n  in    = vm.a\n  label = \"d\"\n}\n"
+	)
+	blocked := func(first string) string {
+		return "update box.c\n  blocked: box.b is off: box.c cannot be taken out of it\n  > " + first + "\n"
+	}
+	for _, test := range []struct {
+		name   string
+		outer  string // the block of box.b
+		inner  string // where box.c is to be
+		change func(*scene)
+		want   string
+	}{
+		{"it moves into a VM that is off", strings.Replace(treeBox, "vm.a", "vm.z", 1), "box.d", nil, blocked("start the VM first: vmctl vm start vm.z")},
+		{"so does what is inside of it", strings.Replace(treeBox, "vm.a", "vm.z", 1), "vm.z", nil, ""},
+		{"it is out of scope", treeBox, "box.d", func(s *scene) { s.options.Scope.Excludes = []spec.Address{addr(s.t, "box.b")} }, blocked("start box.b first: write running = true into its block, and apply")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, treeVM+holding(treeBox, "running = false")+treeInner+asleep+other)
+			s.config = load(t, treeVM+test.outer+strings.Replace(treeInner, "box.b", test.inner, 1)+asleep+other)
+			if test.change != nil {
+				test.change(s)
+			}
+			s.check(test.want)
+		})
+	}
+}
