@@ -223,11 +223,7 @@ func (d *differ) orphans() {
 					})
 					continue
 				}
-				d.find(providers.Finding{
-					Kind: providers.FindOrphan, Address: o.Owner.Address, Object: o.Name,
-					Evidence: []string{describe(system, o) + " bears our mark; it is in neither the spec nor the state"},
-					Action:   "left alone; put its block back to manage it again, or delete it with the system's own tool",
-				})
+				d.orphan(system, o)
 			case Copied:
 				d.find(providers.Finding{
 					Kind: providers.FindCopy, Address: o.Owner.Address, Object: o.Name,

@@ -198,7 +198,7 @@ warning, vm.a: vm.b, which this plan destroys, has the same attributes. If its b
 				s.forget("vm.a")
 			},
 			want: `create vm.a: it does not exist
-found orphan vm.b: libvirt vm "demo.a" (ID) bears our mark; it is in neither the spec nor the state
+found orphan vm.b: libvirt vm "demo.a" (ID) bears our mark; it is in neither the spec nor the state; another data directory made it: it may be in use from there
 0 define vm.a
 1 start vm.a after 0
 2 wait_ssh vm.a after 1

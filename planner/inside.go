@@ -130,8 +130,8 @@ func (w *World) nextLayer(read map[string]bool) []*System {
 }
 
 // searchInside adds the insides of objects that run and whose records are lost, or were: the records of what is inside
-// may be lost, too.
-func (w *World) searchInside(keys *systemKeys, systems []*System, s *state.Snapshot, p providers.Project) error {
+// may be lost, too. With Options.Inward it adds those of all that run.
+func (w *World) searchInside(keys *systemKeys, systems []*System, s *state.Snapshot, options Options) error {
 	if len(keys.types.Inside) == 0 {
 		return nil
 	}
@@ -142,14 +142,14 @@ func (w *World) searchInside(keys *systemKeys, systems []*System, s *state.Snaps
 	for _, system := range systems {
 		for i := range system.Inventory.Objects {
 			o := &system.Inventory.Objects[i]
-			if MarkingOf(o, p) != Ours || !isUp(o) {
+			if MarkingOf(o, options.Project) != Ours || !isUp(o) {
 				continue
 			}
 			a, known := recorded[string(o.ID)]
 			if !known {
 				a = w.addressOf(o)
 			}
-			if r := s.Records[a]; r.ID != "" && !r.Found || w.placed[a] != system.Key {
+			if r := s.Records[a]; r.ID != "" && !r.Found && !options.Inward || w.placed[a] != system.Key {
 				continue
 			}
 			home := systemKey{key: cmp.Or(system.home, system.Key), settings: system.Settings}

@@ -372,6 +372,9 @@ func (d *differ) destroy(c *Change) {
 	if d.ends(c.Address) {
 		c.Reason = "its removed block says so"
 	}
+	if d.options.CleanUp[c.Address] {
+		c.Reason, c.Warnings = "it is in neither the files nor the state", nil
+	}
 	if d.options.Destroy {
 		c.Reason = "it was asked for"
 	}

@@ -65,9 +65,9 @@ func (d *differ) lets(a spec.Address) bool {
 	return slices.ContainsFunc(d.config.Removals, func(r spec.Removal) bool { return covers(r.From, a) && !r.Destroy })
 }
 
-// ends reports whether a removed block destroys the object of an address.
+// ends reports whether a removed block, or a clean-up, destroys the object of an address.
 func (d *differ) ends(a spec.Address) bool {
-	return slices.ContainsFunc(d.config.Removals, func(r spec.Removal) bool { return covers(r.From, a) && r.Destroy })
+	return d.options.CleanUp[a] || slices.ContainsFunc(d.config.Removals, func(r spec.Removal) bool { return covers(r.From, a) && r.Destroy })
 }
 
 // covers reports whether an address is another one, or an instance of its block.

@@ -28,6 +28,8 @@ type Options struct {
 	Rekey     map[spec.Address]bool           // VMs whose guests get new keys, and nothing else: `vm rekey`
 	Imports   map[spec.Address]providers.ID   // the user's name for the object to import to each address: `vmctl import`
 	Unlock    map[spec.Address]bool           // disks whose stale locks are released, and nothing else: `disk unlock`
+	CleanUp   map[spec.Address]bool           // addresses of orphans, which are destroyed: `cleanup`
+	Inward    bool                            // what runs is read inside, too, where neither the spec nor the state has anything: `leaks`
 	Rest      []Deferred                      // the addresses that an earlier round deferred: only they are in scope. nil: all
 	NoWait    bool                            // no step waits for a condition that nothing else in the plan needs
 	Destroy   bool                            // every address in scope is wanted absent

@@ -86,13 +86,13 @@ func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, 
 	if err := w.observeAll(ctx, open, layer, known); err != nil {
 		return w, err
 	}
-	w.placeRemoved(layer, c.Removals, o.Project)
+	w.placeRemoved(layer, func(a spec.Address) bool { return o.CleanUp[a] || isRemoved(c, a) }, o.Project)
 	w.follow(layer, c, s, o.Project)
 	for seen := (*Observations)(nil); ; {
 		for _, system := range layer {
 			read[system.Key] = true
 		}
-		if err := w.searchInside(keys, layer, s, o.Project); err != nil {
+		if err := w.searchInside(keys, layer, s, o); err != nil {
 			return w, err
 		}
 		if layer = w.nextLayer(read); len(layer) == 0 {
@@ -108,20 +108,26 @@ func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, 
 			return w, err
 		}
 		w.placeFound(layer, s, o.Project)
+		w.placeRemoved(layer, func(a spec.Address) bool { return o.CleanUp[a] }, o.Project)
 		seen.read(layer)
 	}
 }
 
-// placeRemoved places the objects that a removed block names and whose address only their mark
+// isRemoved reports whether a removed block names an address.
+func isRemoved(c *spec.Config, a spec.Address) bool {
+	return slices.ContainsFunc(c.Removals, func(r spec.Removal) bool { return covers(r.From, a) })
+}
+
+// placeRemoved places the objects that are to go and whose address only their mark
 // knows: a run that was cut short made or imported them, or their record was lost.
-func (w *World) placeRemoved(systems []*System, removals []spec.Removal, p providers.Project) {
+func (w *World) placeRemoved(systems []*System, isRemoved func(spec.Address) bool, p providers.Project) {
 	for _, system := range systems {
 		for i := range system.Inventory.Objects {
 			o := &system.Inventory.Objects[i]
 			if MarkingOf(o, p) != Ours || w.placed[o.Owner.Address] != "" {
 				continue
 			}
-			if slices.ContainsFunc(removals, func(r spec.Removal) bool { return covers(r.From, o.Owner.Address) }) {
+			if isRemoved(o.Owner.Address) {
 				w.placed[o.Owner.Address] = system.Key
 			}
 		}

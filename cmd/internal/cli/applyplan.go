@@ -84,6 +84,9 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	if len(w.plan.Steps) > 0 || a.global.json || w.later {
 		a.summary(p, m, w, ended{summary, next, errors.Is(context.Cause(ctx), errTimeout)})
 	}
+	if m.ended != nil {
+		m.ended(summary)
+	}
 	last := len(w.plan.Deferred) == 0 && summary.OK() && err == nil
 	if m.after != nil && last {
 		m.after()

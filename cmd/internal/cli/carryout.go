@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/executor"
 	"vmctl/planner"
 	"vmctl/state"
 )
@@ -32,9 +33,10 @@ type mission struct {
 	// named reports whether the user named this change by the command itself, so that it
 	// needs no consent. nil: all changes need it.
 	named   func(planner.Change) bool
-	enter   func(work) []string // the next commands after success; may be nil
-	after   func()              // may be nil
-	outputs bool                // shown at the end
+	enter   func(work) []string    // the next commands after success; may be nil
+	after   func()                 // may be nil
+	ended   func(executor.Summary) // called after each round that had a plan to carry out; may be nil
+	outputs bool                   // shown at the end
 	// recorded says that the records count: moved blocks of the files are edits that wait.
 	recorded bool
 }

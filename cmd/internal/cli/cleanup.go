@@ -10,215 +10,242 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/executor"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
 
-type cleanupDocument struct {
-	FormatVersion string       `json:"format_version"`
-	Engine        spec.Address `json:"engine"`
-	Kind          spec.Kind    `json:"kind"`
-	Name          string       `json:"name"`
-	Result        string       `json:"result"`
-}
-
 func (a *app) cleanupCommand() *cobra.Command {
-	var wait lockWait
-	approved := false
+	var plan planFlags
+	var apply applyFlags
+	stopped := false
 	cmd := &cobra.Command{
-		Use:   "cleanup engine.NAME/KIND/OBJECT",
-		Short: "Remove one object of an engine that no block declares",
-		Long: "Remove one image, volume, network or container of an engine that neither the files nor the\n" +
-			"state name: engine.here/container/old, engine.here/image/docker.io/demo/box:1. The command\n" +
-			"shows the object and asks.\n\n" +
-			"An object that is declared, that bears the mark of another project, that runs or that a\n" +
-			"container uses is not removed (exit code 6), and nothing is forced. A removed volume is lost\n" +
-			"with its data. Images bear no mark: one that no container uses may be another project's.",
-		Args: one("an object of an engine: engine.NAME/KIND/OBJECT"),
+		Annotations: streams(),
+		Use:         "cleanup [ADDR... | engine.NAME/KIND/OBJECT]",
+		Short:       "Remove what leaked, VMs that are off, or one object of an engine",
+		Long: "Without an argument, remove what vmctl leaks shows and nothing accounts for: objects that\n" +
+			"were made from this data directory, bear the mark of this project, and are in neither the\n" +
+			"files nor the state, and records of objects that are gone. The command shows a plan and asks.\n" +
+			"With the ADDR of such an object, remove that one; also if another data directory made it.\n\n" +
+			"--stopped destroys the VMs that are off instead, with what is inside of them. One in which\n" +
+			"work may be that exists nowhere else, or that is protected, is skipped. A failure does not\n" +
+			"keep the others.\n\n" +
+			"engine.NAME/KIND/OBJECT is one image, volume, network or container of an engine that neither\n" +
+			"the files nor the state name: engine.here/container/old, engine.here/image/docker.io/demo/box:1.\n" +
+			"One that is declared, that bears the mark of another project, that runs or that a container\n" +
+			"uses is not removed (exit code 6), and nothing is forced. A removed volume is lost with its\n" +
+			"data. Images bear no mark: one that no container uses may be another project's.",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.cleanup(cmd.Context(), args[0], approved, wait)
+			switch isCastoff := slices.ContainsFunc(args, func(text string) bool { return strings.Contains(text, "/") }); {
+			case stopped && len(args) > 0:
+				return rejected("usage", "cleanup takes addresses or --stopped, and not both")
+			case isCastoff && len(args) > 1:
+				return rejected("usage", "cleanup takes one object of an engine at a time")
+			case isCastoff:
+				return a.cleanupCastoff(cmd.Context(), args[0], apply)
+			case stopped:
+				return a.cleanupStopped(cmd.Context(), plan, apply)
+			default:
+				return a.cleanupLeaks(cmd.Context(), args, plan, apply)
+			}
 		},
 	}
-	cmd.Flags().BoolVar(&approved, "auto-approve", false, "do not ask")
-	wait.register(cmd.Flags())
+	cmd.Flags().BoolVar(&stopped, "stopped", false, "destroy the VMs that are off and hold no work that exists nowhere else")
+	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show every detail")
+	apply.register(cmd.Flags())
 	return cmd
 }
 
-// castoff is an object of an engine that the user names to be removed.
-type castoff struct {
-	engine spec.Address
-	kind   spec.Kind
-	name   string
-}
-
-// String returns the text that names the object.
-func (c castoff) String() string { return c.engine.String() + "/" + string(c.kind) + "/" + c.name }
-
-// castoffOf reads the name of an object of an engine. The names of images have slashes.
-func castoffOf(p *project, text string) (castoff, error) {
-	var c castoff
-	engine := text
-	for _, kind := range []spec.Kind{spec.Container, spec.Image, spec.Network, spec.Volume} {
-		before, name, found := strings.Cut(text, "/"+string(kind)+"/")
-		if found && name != "" && len(before) < len(engine) {
-			engine, c.kind, c.name = before, kind, name
-		}
+// cleanupLeaks removes orphans, and the records of what is gone: those of some addresses, or without an address all that were
+// made from this data directory.
+func (a *app) cleanupLeaks(ctx context.Context, names []string, plan planFlags, apply applyFlags) error {
+	if err := apply.check(); err != nil {
+		return err
 	}
-	if c.name != "" {
-		var err error
-		c.engine, err = oneOfKind(p, spec.Engine, engine)
-		return c, err
-	}
-	return castoff{}, rejected("usage", "cleanup: "+quoted(text)+" names no object of an engine", "write it like engine.here/container/old; the kinds are container, image, network and volume")
-}
-
-func (a *app) cleanup(ctx context.Context, text string, approved bool, wait lockWait) error {
 	p, err := a.open()
 	if err != nil {
 		return err
 	}
-	c, err := castoffOf(p, text)
-	if err != nil {
-		return err
-	}
-	return a.rewrite(ctx, p, a.lockOwner(p, "cleanup", wait), func(state.Journal) (err error) {
-		s, err := a.observeProject(ctx, p)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.world.Close()) }()
-		system, o, err := a.findCastoff(s, c)
-		if err != nil {
-			return err
-		}
-		cleaner, err := a.mayGo(s, c, system, o)
-		if err != nil {
-			return err
-		}
-		if !approved {
-			err := a.ask(ctx, question{
-				text: "Remove " + described(c, o) + "?", command: "cleanup", nothing: "cleanup: nothing was done: ",
-				approve: a.commandLine("cleanup", planFlags{}, "--auto-approve", text),
-			})
+	return a.carryOut(ctx, p, mission{
+		command: "cleanup", names: names, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, spends: true,
+		idle: func(*planner.Plan) string { return "Nothing leaked that a clean-up removes." },
+		options: func(s *state.Snapshot) (planner.Options, error) {
+			o := planner.Options{Types: a.types, Rest: []planner.Deferred{}}
+			found, err := a.findLeaks(ctx, p, s, nil)
 			if err != nil {
-				return err
+				return o, err
 			}
-		}
-		how, err := cleaner.CleanUp(ctx, *o)
-		if err != nil {
-			return err
-		}
-		doc := cleanupDocument{view.FormatVersion, c.engine, c.kind, o.Name, "removed"}
-		object := string(c.kind) + " " + o.Name + " of " + c.engine.String()
-		said := "Removed " + object + "."
-		if how == providers.AlreadyGone {
-			doc.Result, said = "already_gone", "It was gone already: "+object+"."
-		}
-		a.show(doc, func(s view.Screen) { view.Note(s, said) })
-		return nil
+			o.Scope.Targets, err = a.leaked(found, names)
+			if len(o.Scope.Targets) == 0 || err != nil {
+				return o, err
+			}
+			o.Rest, o.Scope.Alone, o.Inward, o.CleanUp = nil, true, true, map[spec.Address]bool{}
+			for _, addr := range o.Scope.Targets {
+				o.CleanUp[addr] = true
+			}
+			return o, nil
+		},
 	})
 }
 
-// described describes an object in a question.
-func described(c castoff, o *providers.Object) string {
-	text := string(c.kind) + " " + o.Name + " of " + c.engine.String()
-	if c.kind == spec.Volume {
-		text += ", with all of its data"
+// leaked returns the addresses of leaks that are to be removed: those that the user names, else all that go by themselves.
+func (a *app) leaked(found planner.Leaks, names []string) ([]spec.Address, error) {
+	var all []spec.Address
+	for _, leak := range found.All {
+		if leak.Goes && !slices.Contains(all, leak.Address) {
+			all = append(all, leak.Address)
+		}
 	}
-	return text
+	if len(names) == 0 {
+		return all, nil
+	}
+	all = nil
+	for _, name := range names {
+		addr, err := spec.ParseAddress(name)
+		if err != nil {
+			return nil, rejected("usage", fmt.Sprintf("cleanup: read %s: %v", quoted(name), err), a.commandLine("leaks", planFlags{})+" shows the addresses")
+		}
+		if !slices.ContainsFunc(found.All, func(l planner.Leak) bool { return l.Address == addr && (l.Goes || l.Orphan) }) {
+			return nil, newProblem(classRefused, "not_leaked", "cleanup: "+name+" stays: it is no orphan, and no record of an object that is gone",
+				a.commandLine("leaks", planFlags{})+" shows what leaked")
+		}
+		all = append(all, addr)
+	}
+	return all, nil
 }
 
-// findCastoff finds an object by its name or its ID. An image may be named without its registry.
-func (a *app) findCastoff(s observation, c castoff) (*planner.System, *providers.Object, error) {
-	var near []string
-	for _, system := range s.world.Systems() {
-		if system.Inside != c.engine {
-			continue
-		}
-		for i := range system.Inventory.Objects {
-			o := &system.Inventory.Objects[i]
-			isImage := c.kind == spec.Image && slices.Contains([]string{"docker.io/" + c.name, "docker.io/library/" + c.name}, string(o.ID))
-			switch {
-			case o.Kind != c.kind:
-			case o.Name == c.name, string(o.ID) == c.name, isImage:
-				return system, o, nil
-			default:
-				near = append(near, o.Name)
-			}
-		}
-		if why := system.Inventory.Partial[c.kind]; why != nil {
-			return nil, nil, unreadCastoff(c, why)
-		}
-		e := newProblem(classFailed, "missing", "cleanup: "+c.String()+" does not exist", a.commandLine("status", planFlags{})+" shows what there is")
-		if len(near) > 0 {
-			e.Seen = []string{"there are " + strings.Join(near[:min(len(near), 10)], ", ")}
-		}
-		return nil, nil, e
-	}
-	if v := s.at(c.engine); v.unknown != nil {
-		return nil, nil, unreadCastoff(c, v.unknown)
-	}
-	return nil, nil, newProblem(classFailed, "missing", "cleanup: "+c.engine.String()+" is not there, or the VM around it is off", a.commandLine("status", planFlags{}))
+// skippedVM is a VM that is off and that a clean-up leaves as it is.
+type skippedVM struct {
+	Address spec.Address `json:"address"`
+	Reason  string       `json:"reason"`
 }
 
-func unreadCastoff(c castoff, why *providers.Problem) error {
-	e := newProblem(classRefused, "unknown", "cleanup: "+c.String()+" could not be read")
-	e.Seen, e.err = []string{why.Error()}, why
-	return e
+// cleanedDocument says what became of the VMs that were off.
+type cleanedDocument struct {
+	FormatVersion string         `json:"format_version"`
+	Type          string         `json:"type"` // cleaned
+	Cleaned       []spec.Address `json:"cleaned"`
+	Failed        []spec.Address `json:"failed"`
+	Skipped       []skippedVM    `json:"skipped"`
 }
 
-// mayGo fails unless an object is nobody's, and nobody uses it.
-func (a *app) mayGo(s observation, c castoff, system *planner.System, o *providers.Object) (providers.Cleaner, error) {
-	cleaner, able := providers.Ability[providers.Cleaner](system.Provider)
-	if !able {
-		return nil, fmt.Errorf("cleanup: %s removes no objects", system.Ref)
+// cleanupStopped destroys the VMs that are off, and counts.
+func (a *app) cleanupStopped(ctx context.Context, plan planFlags, apply applyFlags) error {
+	if err := apply.check(); err != nil {
+		return err
 	}
-	refused := func(code, why string, next ...string) *problem {
-		return newProblem(classRefused, code, "cleanup: "+c.String()+" stays: "+why, next...)
-	}
-	declared := known(s.project, s.snapshot)
-	for _, addr := range declared {
-		if at := s.at(addr); at.object != nil && addr.Kind == o.Kind && at.system == system && at.object.ID == o.ID {
-			return nil, refused("declared", "it is "+addr.String(), "to remove it, delete its block and apply: "+a.commandLine("plan", planFlags{}))
-		}
-	}
-	if planner.MarkingOf(o, s.project.owner) == planner.Ours && slices.Contains(declared, o.Owner.Address) { // by another block of its engine
-		return nil, refused("declared", "it is "+o.Owner.Address.String(), "to remove it, delete its block and apply: "+a.commandLine("plan", planFlags{}))
-	}
-	if o.Owner != nil && planner.MarkingOf(o, s.project.owner) == planner.Foreign {
-		return nil, refused("not_ours", "it is "+o.Owner.Address.String()+" of the project "+quoted(o.Owner.Project), "destroy it there")
-	}
-	steps, err := system.Provider.Steps(providers.Change{Address: spec.Address{Kind: o.Kind, Name: "cleanup"}, Kind: o.Kind, Action: providers.Destroy, Name: o.Name, ID: o.ID, Object: o})
+	p, err := a.open()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, step := range steps {
-		if step.Phase == providers.PhaseDown {
-			return nil, refused("retained", "it is "+o.State, "stop it first, with what started it")
-		}
-		if user := userOf(system, o, step.Takes); user != nil {
-			return nil, refused("retained", string(user.Kind)+" "+user.Name+" uses it", "remove that first, if nobody needs it: "+
-				a.commandLine("cleanup", planFlags{}, castoff{c.engine, user.Kind, user.Name}.String()))
-		}
+	apply.keepGoing = true
+	doc := cleanedDocument{FormatVersion: view.FormatVersion, Type: "cleaned", Cleaned: []spec.Address{}, Failed: []spec.Address{}, Skipped: []skippedVM{}}
+	var targets []spec.Address
+	told := false
+	err = a.carryOut(ctx, p, mission{
+		command: "cleanup", names: []string{"--stopped"}, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, destroy: true,
+		idle: func(*planner.Plan) string { return "There is no VM that is off and can be removed." },
+		options: func(s *state.Snapshot) (o planner.Options, err error) {
+			o = planner.Options{Types: a.types, Project: p.owner, Destroy: true, Rest: []planner.Deferred{}}
+			if targets, doc.Skipped, err = a.findStopped(ctx, p, s, o); len(targets) > 0 {
+				o.Rest, o.Scope.Targets = nil, targets
+			}
+			if !a.global.json {
+				for _, vm := range doc.Skipped {
+					view.Note(a.errScreen(), fmt.Sprintf("%s is skipped: %s", vm.Address, vm.Reason))
+				}
+			}
+			return o, err
+		},
+		ended: func(s executor.Summary) {
+			told = true
+			for _, vm := range targets {
+				if isCleaned(s, vm) {
+					doc.Cleaned = append(doc.Cleaned, vm)
+				} else {
+					doc.Failed = append(doc.Failed, vm)
+				}
+			}
+			a.cleaned(doc)
+		},
+	})
+	if !told && err == nil {
+		a.cleaned(doc)
 	}
-	if why := system.Inventory.Partial[spec.Container]; why != nil && o.Kind != spec.Container {
-		e := refused("unknown", "the containers that may use it could not be read")
-		e.Seen = []string{why.Error()}
-		return nil, e
-	}
-	return cleaner, nil
+	return err
 }
 
-// userOf returns the object that holds a claim which the removal of another one takes; nil: none does.
-func userOf(system *planner.System, o *providers.Object, takes []providers.Claim) *providers.Object {
-	for i := range system.Inventory.Objects {
-		user := &system.Inventory.Objects[i]
-		holds := slices.Concat(user.Holds, user.HoldsUp)
-		if user != o && slices.ContainsFunc(takes, func(t providers.Claim) bool { return slices.Contains(holds, t) }) {
-			return user
+// cleaned tells what became of the VMs that were off.
+func (a *app) cleaned(doc cleanedDocument) {
+	if a.global.json {
+		a.line(doc)
+		return
+	}
+	view.Note(a.screen(), fmt.Sprintf("%d cleaned, %d failed, %d skipped.", len(doc.Cleaned), len(doc.Failed), len(doc.Skipped)))
+}
+
+// isCleaned reports whether every step of a VM was done.
+func isCleaned(s executor.Summary, vm spec.Address) bool {
+	failed := slices.ContainsFunc(s.Failed, func(r executor.StepResult) bool { return r.Step.Address == vm })
+	left := slices.ContainsFunc(s.NotRun, func(step planner.Step) bool { return step.Address == vm })
+	return !failed && !left
+}
+
+// findStopped lists the recorded VMs that are off and can be destroyed with what needs them, and those that are off and cannot. o
+// destroys.
+func (a *app) findStopped(ctx context.Context, p *project, s *state.Snapshot, o planner.Options) (targets []spec.Address, skipped []skippedVM, err error) {
+	skipped, o.Rest = []skippedVM{}, nil
+	if o.Busy, err = p.atWork(ctx, s); err != nil {
+		return nil, skipped, err
+	}
+	world, err := planner.Observe(ctx, a.opener(p), p.config, s, o)
+	if err != nil {
+		return nil, skipped, errors.Join(err, world.Close())
+	}
+	defer func() { err = errors.Join(err, world.Close()) }()
+	delta, err := planner.Diff(p.config, s, world, o)
+	if err != nil {
+		return nil, skipped, err
+	}
+	for i := range delta.Changes {
+		c := &delta.Changes[i]
+		if object := c.Object; c.Kind == spec.VM && c.Record != nil && object != nil && object.State == providers.StateOff && object.Running != nil && !*object.Running {
+			targets = append(targets, c.Address)
 		}
 	}
-	return nil
+	for len(targets) > 0 {
+		o.Scope.Targets = targets
+		if delta, err = planner.Diff(p.config, s, world, o); err != nil {
+			return nil, skipped, err
+		}
+		plan, err := planner.Order(delta, world)
+		if err != nil {
+			return nil, skipped, fmt.Errorf("plan what is to be removed: %w", err)
+		}
+		before := len(targets)
+		for i := range plan.Changes {
+			c := &plan.Changes[i]
+			if c.Blocked == nil {
+				continue
+			}
+			targets = slices.DeleteFunc(targets, func(vm spec.Address) bool {
+				if vm != c.Address && !slices.Contains(c.Around, vm) && !slices.Contains(c.Needs, vm) {
+					return false
+				}
+				reason := c.Blocked.Error()
+				if vm != c.Address {
+					reason = c.Address.String() + ": " + reason
+				}
+				skipped = append(skipped, skippedVM{vm, reason})
+				return true
+			})
+		}
+		if len(targets) == before {
+			break
+		}
+	}
+	return targets, skipped, nil
 }

@@ -53,7 +53,7 @@ func (a *app) root() *cobra.Command {
 		a.initCommand(), a.validateCommand(), a.fmtCommand(), a.planCommand(), a.applyCommand(), a.destroyCommand(),
 		a.driftCommand(), a.importCommand(), a.schemaCommand(), a.explainCommand(),
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
-		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.cleanupCommand(),
+		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.leaksCommand(), a.cleanupCommand(),
 		a.vmCommand(), a.diskCommand(), a.engineCommand(), a.containerCommand(), a.workspaceCommand(), a.jobCommand(),
 		a.simVMCommand(), a.terraformCallCommand(), a.jobWorkerCommand(), a.mountTransportCommand(),
 	)

@@ -86,7 +86,8 @@ func usages() map[string]usage {
 		"job wait":      {bad: args("", "j-0", "../x"), reads: true},
 		"vm ssh-config": {good: args("dev"), bad: args("", "nothing"), reads: true},
 
-		"cleanup":           {bad: args("", "nothing", "engine.none/container/x", "engine.none/pod/x")},
+		"leaks":             {good: args(""), bad: args("surplus"), reads: true},
+		"cleanup":           {good: args("--auto-approve", "--stopped --auto-approve"), bad: args("nothing", "vm.dev", "vm.dev --stopped", "engine.none/container/x", "engine.none/pod/x", "engine.none/container/x vm.dev")},
 		"container start":   {bad: args("", "nothing", "dev")},
 		"container stop":    {bad: args("", "nothing", "dev")},
 		"container pause":   {bad: args("", "nothing", "dev")},

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"vmctl/cmd/internal/view"
+	"vmctl/planner"
+	"vmctl/state"
+)
+
+func (a *app) leaksCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "leaks",
+		Short: "Show what vmctl left behind",
+		Long: "List what vmctl made, locked, began or wrote down, and that nothing accounts for: objects\n" +
+			"with the mark of this project in neither the files nor the state, records of objects that\n" +
+			"are gone, half-made objects, remains of objects and locks whose holders are gone, and steps\n" +
+			"that an interrupted run left. After a destroy there is nothing. Leaks changes nothing and takes\n" +
+			"no lock.\n\n" +
+			"The exit code is 0 if there is nothing, 2 if there is, and 6 if there is nothing in what\n" +
+			"could be read, and something could not be read.",
+		Args: between(0, 0, ""),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.leaks(cmd.Context()) },
+	}
+}
+
+func (a *app) leaks(ctx context.Context) error {
+	p, err := a.open()
+	if err != nil {
+		return err
+	}
+	snapshot, holder, err := a.readBeside(ctx, p)
+	if err != nil {
+		return err
+	}
+	found, err := a.findLeaks(ctx, p, snapshot.With(planner.Moves(p.config, snapshot)...), holder)
+	if err != nil {
+		return err
+	}
+	doc := view.LeaksJSON(found, p.owner, a.ownFlags(planFlags{}))
+	if holder != nil {
+		doc.Lock = view.HolderText(*holder)
+	}
+	a.show(doc, func(s view.Screen) { view.Leaks(s, doc, a.commandLine("cleanup", planFlags{})) })
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(doc.Leaks) > 0:
+		return status{code: 2}
+	case len(doc.Unread) > 0:
+		return status{code: classRefused.code()}
+	default:
+		return nil
+	}
+}
+
+// findLeaks observes the world, and lists what leaked.
+func (a *app) findLeaks(ctx context.Context, p *project, s *state.Snapshot, holder *state.Holder) (found planner.Leaks, err error) {
+	o := planner.Options{Types: a.types, Project: p.owner, DigestKey: p.key, Held: holder != nil, Inward: true}
+	world, err := planner.Observe(ctx, a.opener(p), p.config, s, o)
+	if err != nil {
+		return found, errors.Join(err, world.Close())
+	}
+	defer func() { err = errors.Join(err, world.Close()) }()
+	a.logObserved(ctx, world)
+	delta, err := planner.Diff(p.config, s, world, o)
+	if err != nil {
+		return found, err
+	}
+	return planner.LeaksOf(delta), nil
+}
