@@ -77,7 +77,7 @@ func (o *orderer) uncheckedBlocks() bool {
 		}
 		for j := range o.around(i) {
 			if removes(o.steps(j)) {
-				again = o.block(j, unchecked(c, system.off)) || again
+				again = o.block(j, o.unchecked(c, system.off)) || again
 			}
 		}
 	}
@@ -85,10 +85,27 @@ func (o *orderer) uncheckedBlocks() bool {
 }
 
 // unchecked returns the block that keeps an object which may have such work, and whose inside is not read.
-func unchecked(c *Change, off spec.Address) Block {
-	return Block{Cause: CauseDirty, Problem: providers.Refuse(
+func (o *orderer) unchecked(c *Change, off spec.Address) Block {
+	command := "apply"
+	if o.delta.options.Destroy {
+		command = "destroy"
+	}
+	next := append(startFirst(off), providers.SayVmctl("or have it started and looked into: ", command, "--wake")...)
+	return Block{Cause: CauseDirty, Wake: off, Problem: providers.Refuse(
 		fmt.Sprintf("%s is off: nobody can see whether %s has work that exists nowhere else", off, c.Address),
-		append(startFirst(off), losing(c)...))}
+		append(next, losing(c)...))}
+}
+
+// Sleepers lists the objects that are off and would have to be started to see whether what is to be removed has work that exists
+// nowhere else.
+func (p *Plan) Sleepers() []spec.Address {
+	var all []spec.Address
+	for i := range p.Changes {
+		if b := p.Changes[i].Blocked; b != nil && (b.Wake != spec.Address{}) && !slices.Contains(all, b.Wake) {
+			all = append(all, b.Wake)
+		}
+	}
+	return all
 }
 
 func dirtyNext(c *Change) []providers.Advice {

@@ -190,7 +190,7 @@ func (o *orderer) resting(i int, parentGoes bool) bool {
 			return o.block(i, *protected(c, fmt.Sprintf("it would go with %s", c.Inside)))
 		}
 		if shape, _ := spec.Shape(c.Kind); shape.Work && !o.delta.options.Allow.Dirty[c.Address] {
-			return o.block(i, unchecked(c, o.world.System(c.System).off))
+			return o.block(i, o.unchecked(c, o.world.System(c.System).off))
 		}
 		c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", c.Inside)
 		return true

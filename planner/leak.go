@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"vmctl/providers"
-	"vmctl/spec"
 )
 
 // Leaks lists what vmctl made, locked, began or wrote down, and that nothing accounts for any more.
@@ -83,7 +82,7 @@ func LeaksOf(d Delta) Leaks {
 			l.All = append(l.All, Leak{Finding: f})
 		case providers.FindStaleLock:
 			f.Next = providers.Vmctl("apply")
-			if f.Address.Kind == spec.Disk {
+			if natures[f.Address.Kind].isDisk {
 				f.Next = providers.Vmctl("disk", "unlock", f.Address.String())
 			}
 			l.All = append(l.All, Leak{Finding: f})

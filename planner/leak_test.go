@@ -116,7 +116,7 @@ func (s *scene) madeElsewhere() { s.box().ID, s.box().Owner.Of = "9", "9" }
 
 // A clean-up removes the orphan that it names, wherever that is, and nothing else. What forbids an end forbids this one, too.
 func TestCleanUp(t *testing.T) {
-	const destroys = "destroy box.note: it is in neither the files nor the state\n0 close box.note\n1 remove box.note after 0\n"
+	const destroys = "destroy box.note: it is in neither the spec nor the state\n0 close box.note\n1 remove box.note after 0\n"
 	for _, test := range []struct {
 		name   string
 		change func(*scene)

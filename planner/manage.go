@@ -373,7 +373,7 @@ func (d *differ) destroy(c *Change) {
 		c.Reason = "its removed block says so"
 	}
 	if d.options.CleanUp[c.Address] {
-		c.Reason, c.Warnings = "it is in neither the files nor the state", nil
+		c.Reason, c.Warnings = "it is in neither the spec nor the state", nil
 	}
 	if d.options.Destroy {
 		c.Reason = "it was asked for"

@@ -117,6 +117,8 @@ const (
 type Block struct {
 	Cause Cause
 	Attr  string // the edit, "mark" or "ssh.keys" whose reason is the problem; "": none
+	// Wake is the object that is off and would have to be started to see whether the change may be made; zero: none is.
+	Wake spec.Address
 	*providers.Problem
 }
 

@@ -46,6 +46,7 @@ func (a *app) applyCommand() *cobra.Command {
 	r.plan.registerReplace(cmd.Flags())
 	r.plan.registerWait(cmd.Flags())
 	r.apply.register(cmd.Flags())
+	r.apply.registerWake(cmd.Flags())
 	cmd.Flags().Var(reachFlag{&r.apply.reach}, "reach", "carry the plan out only if what it newly reaches has this `DIGEST`, as vmctl plan shows it")
 	cmd.Flags().BoolVar(&r.heal, "heal", false, "only start and recover what ended without being asked, and release stale locks; for a timer")
 	cmd.Flags().StringVar(&r.equivalent, "equivalent", "", "make a new plan, and carry it out without a question if it has the same steps and values as the one in `FILE`")
@@ -66,8 +67,8 @@ func (r applyRequest) check() error {
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")
-	case r.heal && (named || r.file+r.equivalent+r.apply.reach != ""):
-		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --replace, --wait, --reach or --allow-…")
+	case r.heal && (named || r.apply.wake || r.file+r.equivalent+r.apply.reach != ""):
+		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --replace, --wait, --wake, --reach or --allow-…")
 	case named && r.file+r.equivalent != "":
 		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --replace, --wait and --allow-…")
 	default:

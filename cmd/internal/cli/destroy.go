@@ -25,6 +25,7 @@ func (a *app) destroyCommand() *cobra.Command {
 	}
 	plan.register(cmd.Flags())
 	apply.register(cmd.Flags())
+	apply.registerWake(cmd.Flags())
 	return cmd
 }
 

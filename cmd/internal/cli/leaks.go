@@ -16,7 +16,7 @@ func (a *app) leaksCommand() *cobra.Command {
 		Use:   "leaks",
 		Short: "Show what vmctl left behind",
 		Long: "List what vmctl made, locked, began or wrote down, and that nothing accounts for: objects\n" +
-			"with the mark of this project in neither the files nor the state, records of objects that\n" +
+			"with the mark of this project in neither the spec nor the state, records of objects that\n" +
 			"are gone, half-made objects, remains of objects and locks whose holders are gone, and steps\n" +
 			"that an interrupted run left. After a destroy there is nothing. Leaks changes nothing and takes\n" +
 			"no lock.\n\n" +

@@ -53,6 +53,7 @@ type applyFlags struct {
 	parallelism int
 	keepGoing   bool
 	keepLogs    bool
+	wake        bool   // starts what is off and holds up a removal
 	reach       string // the digest of what the plan may reach; "": anything
 	lockTimeout time.Duration
 	timeout     time.Duration // of the whole command; 0: only the steps' own
@@ -72,6 +73,10 @@ func (f *applyFlags) registerLock(flags *pflag.FlagSet) {
 	f.lockTimeout = -1
 	flags.Var(waitFlag{&f.lockTimeout}, "lock-timeout", "wait at most `DURATION`, such as 30s, for the run lock (default: as the spec says)")
 	flags.Lookup("lock-timeout").DefValue = "" // help shows no default
+}
+
+func (f *applyFlags) registerWake(flags *pflag.FlagSet) {
+	flags.BoolVar(&f.wake, "wake", false, "start VMs that are off and are to be removed, to see whether work is in them that exists nowhere else")
 }
 
 func (f *applyFlags) check() error {

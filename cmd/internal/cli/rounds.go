@@ -21,6 +21,7 @@ type round struct {
 	options  planner.Options
 	moves    []state.Entry // moves of records that the plan takes for done
 	later    bool          // it is not the first
+	woken    bool          // what was off and held up a removal was started
 	next     []string      // the next commands at the end
 
 	steps  int              // of the rounds before
@@ -68,8 +69,14 @@ func (r round) numberedSummary(s executor.Summary) executor.Summary {
 
 // rounds plans, asks and applies until a plan defers nothing.
 func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error {
-	stop := func() {}
+	stop, limited := func() {}, false
 	defer func() { stop() }()
+	limit := func() { // the limit is for all rounds, from the first consent on
+		if !limited {
+			ctx, stop = m.limited(ctx)
+			limited = true
+		}
+	}
 	for {
 		var err error
 		if r.options.Busy, err = p.atWork(ctx, r.snapshot); err != nil {
@@ -80,11 +87,16 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 			return a.cutShort(ctx, m, r, err)
 		}
 		a.logObserved(ctx, world)
+		if asleep := plan.Sleepers(); m.apply.wake && !r.woken && len(asleep) > 0 {
+			limit()
+			if err := errors.Join(world.Close(), a.wake(ctx, p, m, &r, asleep)); err != nil {
+				return err
+			}
+			continue
+		}
 		err = a.agree(ctx, p, m, r, plan)
 		if err == nil {
-			if !r.later { // the limit is for all rounds, from the first consent on
-				ctx, stop = m.limited(ctx)
-			}
+			limit()
 			var done executor.Summary
 			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
 			r.retained = append(r.retained, plan.Retained()...)

@@ -7,7 +7,7 @@ import (
 	"vmctl/providers"
 )
 
-// LeaksDocument is what leaked, as JSON.
+// LeaksDocument lists what leaked, as JSON.
 type LeaksDocument struct {
 	FormatVersion string      `json:"format_version"`
 	Project       string      `json:"project"`
