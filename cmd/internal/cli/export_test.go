@@ -21,6 +21,9 @@ func AfterLostLock(dir string) []string {
 	return a.problemOf(&state.LostLockError{Cause: "lock was removed"}).Next
 }
 
+// OtherNames lists the names that other tools have for commands, with what does it here.
+func OtherNames() map[string][]string { return otherNames }
+
 // Command is a command of the tree without subcommands.
 type Command struct {
 	Path    string // without vmctl

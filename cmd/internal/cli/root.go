@@ -157,21 +157,13 @@ func namesakes(cmd *cobra.Command, word string) []string {
 			}
 		}
 	}
-	if cmd.HasParent() || len(all) > 0 {
-		return all
+	root, below, _ := strings.Cut(cmd.CommandPath(), " ")
+	for _, other := range otherNames[strings.TrimPrefix(below+" "+word, " ")] {
+		if own := root + " " + other; !slices.Contains(all, own) {
+			all = append(all, own)
+		}
 	}
-	switch word {
-	case "ls", "ps":
-		return []string{cmd.CommandPath() + " status"}
-	case "ssh":
-		return []string{cmd.CommandPath() + " vm shell"}
-	case "up":
-		return []string{cmd.CommandPath() + " apply", cmd.CommandPath() + " vm start"}
-	case "down", "rm", "delete":
-		return []string{cmd.CommandPath() + " destroy"}
-	default:
-		return nil
-	}
+	return all
 }
 
 // wantsJSON looks for --json before the flags are parsed, so that an error in

@@ -1,8 +1,11 @@
 package cli_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"vmctl/cmd/internal/cli"
 )
 
 func TestVersion(t *testing.T) {
@@ -28,6 +31,10 @@ func TestUsage(t *testing.T) {
 		{"start dev", []string{"did you mean vmctl container start, or vmctl vm start?"}},
 		{"stop", []string{"did you mean vmctl container stop, or vmctl vm stop?"}},
 		{"ls", []string{"did you mean vmctl status?"}},
+		{"rm vm.dev", []string{"did you mean vmctl destroy, or vmctl state rm?"}},
+		{"taint vm.dev", []string{"did you mean vmctl apply --replace=ADDR?"}},
+		{"vm list", []string{`unknown command "list" for "vmctl vm"`, "did you mean vmctl status?"}},
+		{"workspace create", []string{"did you mean vmctl workspace open?"}},
 		{"logs", []string{"did you mean vmctl container logs, or vmctl job logs, or vmctl vm logs?"}},
 		{"plan --traget=vm.dev", []string{"unknown flag: --traget", "did you mean --target?"}},
 		{"plan --nonsense", []string{"unknown flag: --nonsense"}},
@@ -49,4 +56,16 @@ func TestUsage(t *testing.T) {
 		h.run(strings.Fields(test.args)...).exits(code).warns(test.warns...)
 	}
 	h.run().exits(0).says("Usage:", "vmctl init, vmctl plan, vmctl apply")
+}
+
+// What other tools call a command leads to one that there is, and hides none of vmctl's own.
+func TestOtherNames(t *testing.T) {
+	h := newHouse(t, withID+small)
+	for name, meant := range cli.OtherNames() {
+		h.run(strings.Fields(name)...).exits(3).warns("did you mean ")
+		for _, command := range meant {
+			words := slices.DeleteFunc(strings.Fields(command), func(word string) bool { return strings.HasPrefix(word, "--") || word == "NAME" })
+			h.run(append(words, "--help")...).exits(0).says("Usage:\n  " + strings.Join(append([]string{"vmctl"}, words...), " ") + " ")
+		}
+	}
 }
