@@ -31,11 +31,11 @@ var jobShape = Block{
 		},
 		{
 			Name: "containment", Type: cty.String, Default: cty.StringVal("none"), OneOf: []string{"none", "worktree"},
-			Doc: "Where it may write; none: in the workspace, like its user.",
+			Doc: "Where it may write; none: in the workspace, like its user; worktree: in a copy, which is removed at the end.",
 		},
 		{
 			Name: "scope", Type: cty.String, Default: cty.StringVal("working-tree"), OneOf: []string{"working-tree", "staged", "branch-diff", "head"},
-			Doc: "The part of the workspace that it sees; working-tree: all, ignored files too.",
+			Doc: "The part of the workspace that its copy holds; all but working-tree need containment = \"worktree\". Without a copy it sees all, ignored files too.",
 		},
 		{
 			Name: "run", Type: cty.String, Default: cty.StringVal("manual"), OneOf: []string{"manual", "once"}, Policy: true,

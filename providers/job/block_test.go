@@ -79,15 +79,16 @@ func TestCommandOfAnAgent(t *testing.T) {
 	}
 }
 
-// What this build cannot run is a mistake at its attribute.
+// What no job can do is a mistake at its attribute.
 func TestCheckOfABlock(t *testing.T) {
 	for name, test := range map[string]struct {
 		with map[string]cty.Value
 		want string
 	}{
 		"good":        {nil, ""},
-		"containment": {map[string]cty.Value{"containment": cty.StringVal("worktree")}, "containment: Not built in yet"},
-		"scope":       {map[string]cty.Value{"scope": cty.StringVal("head")}, "scope: Not built in yet"},
+		"containment": {map[string]cty.Value{"containment": cty.StringVal("worktree")}, ""},
+		"scope":       {map[string]cty.Value{"scope": cty.StringVal("head")}, "scope: A scope needs containment"},
+		"both":        {map[string]cty.Value{"containment": cty.StringVal("worktree"), "scope": cty.StringVal("head")}, ""},
 		"no command":  {map[string]cty.Value{"command": cty.NullVal(cty.List(cty.String))}, "command: Nothing to run"},
 		"agent":       {map[string]cty.Value{"command": cty.NullVal(cty.List(cty.String)), "agent": cty.StringVal("codex")}, ""},
 		"unknown":     {map[string]cty.Value{"command": cty.UnknownVal(cty.List(cty.String))}, ""},

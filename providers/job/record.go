@@ -12,8 +12,8 @@ import (
 	"vmctl/internal/process"
 )
 
-// FormatVersion is the version of the schema of records. Those of version 1 are read too: they lack keys.
-const FormatVersion = 2
+// FormatVersion is the version of the schema of records. Those of earlier versions are read too: they lack keys.
+const FormatVersion = 3
 
 // Record is all that is known about one job. Every key is always there. Records hold no secret: of
 // the environment they hold the names, of the prompt the beginning.
@@ -58,6 +58,16 @@ type Record struct {
 	// Changed names the files of its repository that differ from before the run, committed or not: paths
 	// under the top, sorted, at most 1,000. null: nobody can tell.
 	Changed []string `json:"changed"`
+	// Containment says where the job may write: "worktree" is a copy of its workspace that is gone afterwards, "none" or
+	// "" the workspace. Scope is the part of the workspace that the copy holds, and Base the commit that the scope
+	// branch-diff compares with.
+	Containment string `json:"containment"`
+	Scope       string `json:"scope"`
+	Base        string `json:"base"`
+	// Edits names what the job changed in its copy, sorted by path, at most 1,000; null: there is no copy, or nobody can tell.
+	Edits      []Edit           `json:"edits"`
+	EditCounts map[EditKind]int `json:"edit_counts"` // of all edits
+	Patch      bool             `json:"patch"`       // the edits are in the file patch beside the record
 }
 
 // Marker is the variable that names the job to every process of it, also to its worker.
@@ -148,6 +158,7 @@ const (
 	IdleTimedOut       ErrorCode = "idle_timeout"
 	StopFailed         ErrorCode = "stop_failed"
 	PromptMissing      ErrorCode = "prompt_missing"
+	CopyFailed         ErrorCode = "copy_failed" // its copy was not made: it did not start
 	FinalizationFailed ErrorCode = "finalization_failed"
 	NoResult           ErrorCode = "no_result"    // the agent exited with 0, and gave no result
 	AgentFailed        ErrorCode = "agent_failed" // as its result says

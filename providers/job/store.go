@@ -30,6 +30,8 @@ const (
 	promptFile  = "prompt"
 	environFile = "environ"
 	tempFolder  = "tmp"
+	copyFolder  = "copy"
+	patchFile   = "patch"
 )
 
 // lockWait limits the wait of a writer for another: each holds the lock for one write.
@@ -71,6 +73,9 @@ func (e *ConflictError) Error() string {
 // Path returns the path of a file of a job, or with an empty name of its folder. It is the only place
 // that makes a path of an ID, which Create and Read have checked.
 func (s Store) Path(id ID, name string) string { return filepath.Join(s.Dir, string(id), name) }
+
+// PatchPath returns the path of the patch of what a job changed in its copy: see Record.Patch.
+func (s Store) PatchPath(id ID) string { return s.Path(id, patchFile) }
 
 // Create writes the record of a new job, with revision 1. If that fails, the record returned has revision 0.
 func (s Store) Create(r Record) (Record, error) {
@@ -203,6 +208,7 @@ func (s Store) change(id ID, revision int64, change func(*Record) error) (Record
 	}
 	if r.Status.IsTerminal() {
 		r.Warnings = append(r.Warnings, s.dropHandoff(id)...)
+		r.Warnings = append(r.Warnings, s.dropPrivate(id)...)
 	}
 	return r, s.write(r)
 }
@@ -222,6 +228,16 @@ func Apply(r *Record, change func(*Record) error) error {
 	next.Revision, next.ID, next.FormatVersion = r.Revision+1, r.ID, r.FormatVersion
 	*r = next
 	return nil
+}
+
+// dropPrivate removes what is private to the run of a job: its copy and its TMPDIR. The warnings name what stays.
+func (s Store) dropPrivate(id ID) (warnings []string) {
+	for _, name := range []string{copyFolder, tempFolder} {
+		if err := removeTree(s.Path(id, name)); err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	return warnings
 }
 
 func (s Store) write(r Record) error {

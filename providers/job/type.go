@@ -35,15 +35,14 @@ func Type(h Host) providers.Type {
 	}
 }
 
-// check returns what this build cannot run.
+// check returns what no job can do.
 func check(_ spec.Kind, want cty.Value) (flaws []spec.Flaw) {
-	for _, built := range [][2]string{{"containment", "none"}, {"scope", "working-tree"}} {
-		if v := ctyread.Text(want, built[0]); v != "" && v != built[1] {
-			flaws = append(flaws, spec.Flaw{
-				Path: built[0], Summary: "Not built in yet",
-				Detail: fmt.Sprintf("`%s = %q` of a `job` is not built in yet: it has to be %q.", built[0], v, built[1]),
-			})
-		}
+	scope, containment := ctyread.Text(want, "scope"), ctyread.Text(want, "containment")
+	if scope != "" && scope != scopeWorkingTree && containment == "none" {
+		flaws = append(flaws, spec.Flaw{
+			Path: "scope", Summary: "A scope needs containment",
+			Detail: fmt.Sprintf("`scope = %q` needs `containment = %q`: without a copy, a job sees its whole workspace.", scope, containedInCopy),
+		})
 	}
 	command := ctyread.Attr(want, "command")
 	if command.IsKnown() && (command.IsNull() || command.LengthInt() == 0) && ctyread.Text(want, "agent") == Plain {

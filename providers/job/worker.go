@@ -64,12 +64,28 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.Ready(err)
 		return errors.Join(err, leave())
 	}
-	seen, again := w.lookBefore(own, r.Dir), w.retryOf(r, me)
-	started, o := w.start(ctx, r, me)
+	seen := w.lookBefore(own, r.Dir)
+	private, o := w.contain(ctx, &r)
+	var started *process.Child
+	again := w.retryOf(r, me)
+	if o.ErrorCode == "" {
+		var failed Outcome
+		started, failed = w.start(ctx, r, me)
+		failed.Warnings = append(o.Warnings, failed.Warnings...)
+		o = failed
+	}
 	if started != nil {
 		w.Ready(nil)
+		before := o.Warnings
 		o = again.run(ctx, w.watch(ctx, r, started))
+		o.Warnings = append(before, o.Warnings...)
 		seen.into(own, &o)
+		if private != nil {
+			private.into(own, &o, w.Store.Path(w.ID, patchFile))
+			if len(o.Changed) > 0 {
+				o.Warnings = append(o.Warnings, fmt.Sprintf("%d files of its workspace itself changed while it ran in a copy", len(o.Changed)))
+			}
+		}
 	} else {
 		w.Ready(errors.New(o.Reason))
 	}
@@ -78,6 +94,20 @@ func (w *Worker) Run(ctx context.Context) error {
 		o.Warnings = append(o.Warnings, err.Error())
 	}
 	return w.finish(own, me, o)
+}
+
+// contain makes the copy that a job runs in if it is contained, and leads r there. nil: it needs none, or the outcome says
+// why there is none.
+func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
+	if r.Containment != containedInCopy {
+		return nil, Outcome{}
+	}
+	private, warnings, err := w.makeCopy(ctx, *r)
+	if err != nil {
+		return nil, Outcome{ErrorCode: CopyFailed, Reason: err.Error(), Requested: ctx.Err() != nil}
+	}
+	r.Dir = private.tree()
+	return private, Outcome{Warnings: warnings}
 }
 
 // enter keeps others from taking down what the job runs in. If that fails, the job has ended.
@@ -100,9 +130,7 @@ func (w *Worker) enter(ctx context.Context) (leave func() error, err error) {
 // finish removes what is private to the run, and then writes how it ended. If that fails the record
 // gets at least the reason.
 func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) error {
-	if err := os.RemoveAll(w.Store.Path(w.ID, tempFolder)); err != nil {
-		o.Warnings = append(o.Warnings, err.Error())
-	}
+	o.Warnings = append(o.Warnings, w.Store.dropPrivate(w.ID)...)
 	w.drained(ctx)
 	r, err := w.Store.Read(w.ID)
 	if err == nil {
@@ -186,6 +214,9 @@ func (w *Worker) spawn(r Record, stdin *os.File) (child *process.Child, lost []s
 		return nil, nil, err
 	}
 	environ := append(append([]string{}, w.Environ...), "TMPDIR="+temp, Marker+"="+string(w.ID))
+	if r.Containment == containedInCopy { // a repository around the copy is none of the job's
+		environ = append(environ, "GIT_CEILING_DIRECTORIES="+filepath.Dir(r.Dir))
+	}
 	path, err := process.LookPath(r.Command[0], r.Dir, environ)
 	if err != nil {
 		return nil, nil, err

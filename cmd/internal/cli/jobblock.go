@@ -41,6 +41,7 @@ func requestOf(run job.BlockRun) jobRequest {
 	return jobRequest{
 		in: run.Workspace, agent: run.Agent, text: []byte(run.Prompt), timeout: run.Timeout, idle: run.IdleTimeout, grace: run.Grace,
 		command: run.Command, block: run.Block.String(), digest: run.Digest, key: run.Key, maxParallel: run.MaxParallel,
+		containment: run.Containment, scope: run.Scope,
 	}
 }
 

@@ -46,6 +46,7 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 	}
 	r.in, r.agent, r.parent = v.Workspace, v.Agent, v.ID
 	r.block, r.digest, r.key, r.maxParallel = v.Block, v.Digest, v.Key, v.MaxParallel
+	r.containment, r.scope = v.Containment, v.Scope
 	r.timeout, r.idle, r.grace = time.Duration(v.Timeout), time.Duration(v.IdleTimeout), time.Duration(v.Grace)
 	if r.in == "" {
 		r.dir = v.Dir

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/ctyread"
 	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/job"
@@ -36,6 +37,7 @@ type jobRequest struct {
 	command              []string
 	parent               job.ID
 	block, digest, key   string              // of the job block; "": it is a run of none
+	containment, scope   string              // as of a record
 	maxParallel          int                 // of the jobs of its block; 0: any number
 	text                 []byte              // of the prompt, in place of a file
 	mask                 func(string) string // replaces the secrets in the beginning of the prompt; nil: those of the spec
@@ -159,6 +161,10 @@ func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (s
 		if (w.inside != spec.Address{}) {
 			place.Inside = w.inside.String()
 		}
+		place.Base = ctyread.Text(w.object.Attrs, "base")
+		if place.Inside != "" && r.containment == "worktree" {
+			return fmt.Errorf("run %s: containment = \"worktree\" is not built in yet for a workspace in a VM, as %s is: use \"none\"", r.block, w.address)
+		}
 		started, err = a.runJob(ctx, w.project, r, place)
 		return err
 	})
@@ -191,6 +197,7 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), r.head(prompt)
 	at.Block, at.Digest, at.Key, at.MaxParallel = r.block, r.digest, r.key, r.maxParallel
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
+	at.Containment, at.Scope = r.containment, r.scope
 	at.Parent, at.Warnings = r.parent, warnings
 	return a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
 }

@@ -174,7 +174,7 @@ func (a *app) showJob(store job.Store, v jobView) {
 	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
 		d := view.JobDetails{
 			JobRow: a.jobRows([]jobView{v})[0], Dir: v.Dir, Reason: v.DerivedReason, Warnings: append([]string{}, v.Warnings...),
-			Next: a.afterJob(store, v),
+			Next: a.afterJob(store, v), Changes: changesOf(store, v.Record),
 		}
 		if v.ExitCode != nil {
 			d.Exit = fmt.Sprint(*v.ExitCode)
@@ -184,6 +184,33 @@ func (a *app) showJob(store job.Store, v jobView) {
 		}
 		view.Job(s, d)
 	})
+}
+
+// mostChanges is the number of files that job result names; the record has more.
+const mostChanges = 20
+
+// changesOf returns what a job changed in its copy, and where the patch is.
+func changesOf(s job.Store, r job.Record) (lines []string) {
+	if r.Edits == nil {
+		return nil
+	}
+	total := 0
+	var counts []string
+	for _, kind := range []job.EditKind{job.Added, job.Edited, job.Removed, job.Retyped} {
+		total += r.EditCounts[kind]
+		counts = append(counts, fmt.Sprintf("%d %s", r.EditCounts[kind], kind))
+	}
+	lines = append(lines, "in its copy, which is gone: "+strings.Join(counts, ", "))
+	for _, e := range r.Edits[:min(len(r.Edits), mostChanges)] {
+		lines = append(lines, string(e.Kind)+" "+e.Path)
+	}
+	if more := total - mostChanges; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	if r.Patch {
+		lines = append(lines, "patch: "+s.PatchPath(r.ID))
+	}
+	return lines
 }
 
 // afterJob returns the commands that show why a job has not completed, and that go on with it.

@@ -13,8 +13,9 @@ type JobRow struct {
 type JobDetails struct {
 	JobRow
 	Dir      string
-	Reason   string // "": the status says all
-	Exit     string // "": it is not known
+	Reason   string   // "": the status says all
+	Exit     string   // "": it is not known
+	Changes  []string // what it changed in its copy, a line each
 	Warnings []string
 	Next     []string // commands that show more, or go on
 }
@@ -53,6 +54,9 @@ func Job(s Screen, d JobDetails) {
 		if row[1] != "" {
 			p.put(2, 4, padded(in(dim, row[0]), len("exit status")+1), txt(" "+row[1]))
 		}
+	}
+	for _, change := range d.Changes {
+		p.put(2, 4, padded(in(dim, "changed"), len("exit status")+1), txt(" "+change))
 	}
 	for _, w := range d.Warnings {
 		p.put(2, 4, in(yellow, "warning"), txt(": "+w))

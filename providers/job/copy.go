@@ -1,0 +1,260 @@
+package job
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"vmctl/internal/gitx"
+)
+
+// workCopy is the private copy of a workspace that one job runs in: the files of its scope, and beside them, out of the
+// job's way, a repository that remembers how they were.
+type workCopy struct {
+	git  gitx.Runner
+	dir  string // the folder of the copy; tree and base.git are in it
+	base string // the tree of git that the copy began as
+}
+
+const (
+	copyLimit = 10 * time.Minute // for the making of a copy, and for the look at it afterwards
+	treeName  = "tree"
+	baseName  = "base.git"
+)
+
+// tree returns the folder that the job runs in.
+func (c *workCopy) tree() string { return filepath.Join(c.dir, treeName) }
+
+// makeCopy makes the copy of a job. The warnings say what was left out.
+func (w *Worker) makeCopy(ctx context.Context, r Record) (*workCopy, []string, error) {
+	if w.Git == nil {
+		return nil, nil, errors.New("copy its workspace: git is not there to say which files are ignored")
+	}
+	ctx, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
+	c := &workCopy{git: w.Git, dir: w.Store.Path(w.ID, copyFolder)}
+	warnings, err := c.fill(ctx, r)
+	if err == nil {
+		err = c.remember(ctx)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("copy its workspace: %w", err), removeTree(c.dir))
+	}
+	return c, warnings, nil
+}
+
+func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err error) {
+	git := gitx.Git{Runner: c.git, Dir: r.Dir}
+	top, err := git.Output(ctx, "rev-parse", "--show-toplevel")
+	if err != nil {
+		return nil, err
+	}
+	git.Dir = top
+	files, err := scopeFiles(ctx, git, r.Scope, r.Base)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(c.tree(), 0o700); err != nil {
+		return nil, err
+	}
+	from, err := os.OpenRoot(top)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close() //nolint:errcheck // it is only read
+	to, err := os.OpenRoot(c.tree())
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close() //nolint:errcheck // each file is closed by itself
+	f := filler{from: from, to: to}
+	if err := f.objects(ctx, git, files); err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		if file.object == "" {
+			if err := f.fromDisk(ctx, file.path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	left, err := f.makeLinks()
+	if left > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace are not in its copy", left))
+	}
+	return warnings, err
+}
+
+// filler writes files into a copy. Links come last: nothing is written through one.
+type filler struct {
+	from, to *os.Root
+	links    []link
+}
+
+type link struct{ path, target string }
+
+// fromDisk copies a file of the workspace. One that is gone meanwhile is left out.
+func (f *filler) fromDisk(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+		info, err := f.from.Lstat(parent)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() { // what a link leads to may be ignored
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	info, err := f.from.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() == fs.ModeSymlink:
+		target, err := f.from.Readlink(name)
+		f.links = append(f.links, link{name, target})
+		return err
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	in, err := f.from.Open(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // it is only read
+	return f.write(name, info.Mode().Perm()&0o100 != 0, in)
+}
+
+// objects writes the files that are objects of git.
+func (f *filler) objects(ctx context.Context, git gitx.Git, files []scopeFile) error {
+	var asked strings.Builder
+	for _, file := range files {
+		if file.object != "" {
+			asked.WriteString(file.object + "\n")
+		}
+	}
+	if asked.Len() == 0 {
+		return nil
+	}
+	read, write := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := git.Stream(ctx, strings.NewReader(asked.String()), write, "cat-file", "--batch")
+		write.CloseWithError(err)
+		done <- err
+	}()
+	err := f.readObjects(bufio.NewReader(read), files)
+	read.CloseWithError(err)
+	return errors.Join(err, <-done)
+}
+
+// readObjects reads what git cat-file --batch prints.
+func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
+	for _, file := range files {
+		if file.object == "" {
+			continue
+		}
+		head, err := in.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("read %s: %w", file.path, err)
+		}
+		said := strings.Fields(head)
+		if len(said) != 3 || said[1] != "blob" {
+			return fmt.Errorf("read %s: git says %q", file.path, strings.TrimSpace(head))
+		}
+		size, err := strconv.ParseInt(said[2], 10, 64)
+		if err != nil {
+			return err
+		}
+		text := io.LimitReader(in, size)
+		if file.mode == modeLink {
+			target, err := io.ReadAll(text)
+			if err != nil {
+				return err
+			}
+			f.links = append(f.links, link{file.path, string(target)})
+		} else if err := f.write(file.path, file.mode == "100755", text); err != nil {
+			return err
+		}
+		if _, err := in.Discard(1); err != nil {
+			return fmt.Errorf("read %s: %w", file.path, err)
+		}
+	}
+	_, err := io.Copy(io.Discard, in) // until git has ended
+	return err
+}
+
+func (f *filler) write(name string, executable bool, in io.Reader) error { //nolint:revive // the mode of git knows nothing else
+	if err := f.to.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o644)
+	if executable {
+		mode = 0o755
+	}
+	out, err := f.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// makeLinks makes the symbolic links that stay inside of the copy, also by way of others, and counts the rest.
+func (f *filler) makeLinks() (left int, err error) {
+	var made []string
+	for _, l := range f.links {
+		if !staysInside(l.path, l.target) {
+			left++
+			continue
+		}
+		if err := f.to.MkdirAll(path.Dir(l.path), 0o755); err != nil {
+			return left, err
+		}
+		if err := f.to.Symlink(l.target, l.path); err != nil {
+			return left, err
+		}
+		made = append(made, l.path)
+	}
+	for _, name := range made {
+		if _, err := f.to.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			left++
+			if err := f.to.Remove(name); err != nil {
+				return left, err
+			}
+		}
+	}
+	return left, nil
+}
+
+// removeTree removes a folder, also one whose folders its job has made unreadable.
+func removeTree(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			return nil
+		}
+		if info, failed := os.Lstat(name); failed != nil || !info.IsDir() || info.Mode().Perm()&0o700 == 0o700 {
+			return nil //nolint:nilerr // removing it tells
+		}
+		if err := os.Chmod(name, 0o700); err != nil {
+			return err
+		}
+		return nil
+	})
+	return errors.Join(err, os.RemoveAll(dir))
+}

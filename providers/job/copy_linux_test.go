@@ -1,0 +1,232 @@
+package job_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/internal/lockfile"
+	"vmctl/providers/job"
+)
+
+// runGit runs git in a folder, with an identity and without the settings of the user.
+func runGit(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "core.hooksPath=/dev/null"}, args...)...)
+	cmd.Dir = dir
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "GIT_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func writeFile(t *testing.T, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t *testing.T, dir, name, target string) {
+	t.Helper()
+	if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dirty makes a repository with files that are committed, on a branch, staged, unstaged, untracked and ignored, and with
+// symbolic links inside and out. It returns the commit that the branch began at.
+func dirty(t *testing.T) (dir, base string) {
+	t.Helper()
+	dir = t.TempDir()
+	runGit(t, dir, "init", "-q", "-b", "main")
+	writeFile(t, dir, ".gitignore", ".env\n")
+	writeFile(t, dir, "old", "old\n")
+	writeFile(t, dir, "sub/unstaged", "committed\n")
+	writeFile(t, dir, "gone", "gone\n")
+	link(t, dir, "inside", "sub/unstaged")
+	link(t, dir, "link", "/etc")
+	link(t, dir, "sub/up", "../../outside")
+	link(t, dir, "here", ".")
+	link(t, dir, "round", "here/../x")
+	runGit(t, dir, "add", "-A")
+	runGit(t, dir, "commit", "-q", "-m", "one")
+	base = runGit(t, dir, "rev-parse", "HEAD")
+	writeFile(t, dir, "branch", "branch\n")
+	link(t, dir, "branchlink", "/etc/passwd")
+	runGit(t, dir, "add", "-A")
+	runGit(t, dir, "commit", "-q", "-m", "two")
+	writeFile(t, dir, "staged", "staged\n")
+	link(t, dir, "stagedlink", "/etc")
+	runGit(t, dir, "add", "staged", "stagedlink")
+	writeFile(t, dir, "staged", "staged, and more\n")
+	writeFile(t, dir, "sub/unstaged", "unstaged\n")
+	writeFile(t, dir, "untracked", "untracked\n")
+	writeFile(t, dir, ".env", "SECRET=1\n")
+	if err := os.Remove(filepath.Join(dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	return dir, base
+}
+
+// contained prepares a job that runs in a copy.
+func contained(t *testing.T, s job.Store, id job.ID, scope, base string) func() {
+	return func() {
+		_, err := s.Update(t.Context(), id, func(r *job.Record) error {
+			r.Containment, r.Scope, r.Base = "worktree", scope, base
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// leftNothing returns the record of a job that has ended, and checks that nothing private to its run is left.
+func leftNothing(t *testing.T, s job.Store, id job.ID) job.Record {
+	t.Helper()
+	r, err := s.Read(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"copy", "tmp"} {
+		if _, err := os.Lstat(s.Path(id, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+	return r
+}
+
+// listing prints the files of a folder with what is in them. It is a shell script without paths of this host.
+const listing = `find . ! -type d | LC_ALL=C sort | while read -r f; do
+  if [ -L "$f" ]; then echo "$f -> $(readlink "$f")"; else echo "$f: $(cat "$f")"; fi
+done`
+
+// row J70, of workspaces on this host
+// row J68, of workspaces on this host
+func TestEachScopeShowsExactlyItsPart(t *testing.T) {
+	for scope, want := range map[string]string{
+		"working-tree": "./.gitignore: .env\n./branch: branch\n./here -> .\n./inside -> sub/unstaged\n./old: old\n./staged: staged, and more\n" +
+			"./sub/unstaged: unstaged\n./untracked: untracked\n",
+		"staged":      "./staged: staged\n",
+		"branch-diff": "./branch: branch\n",
+		"head": "./.gitignore: .env\n./branch: branch\n./gone: gone\n./here -> .\n./inside -> sub/unstaged\n./old: old\n" +
+			"./sub/unstaged: committed\n",
+	} {
+		t.Run(scope, func(t *testing.T) {
+			t.Parallel()
+			dir, base := dirty(t)
+			before := runGit(t, dir, "status", "--porcelain", "--ignored")
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+			id := job.ID("j-scope-" + scope)
+			workerEnds(t, start(t, s, id, dir, listing+"\necho new >written; rm -f branch staged", contained(t, s, id, scope, base)))
+			r := leftNothing(t, s, id)
+			out, err := os.ReadFile(s.Path(id, "stdout"))
+			if diff := cmp.Diff(want, string(out)); diff != "" || err != nil || r.Status != job.Completed {
+				t.Errorf("%s (%s), %v: listing (-want +got):\n%s", r.Status, r.Reason, err, diff)
+			}
+			if after := runGit(t, dir, "status", "--porcelain", "--ignored"); after != before {
+				t.Errorf("the workspace (-before +after):\n%s", cmp.Diff(before, after))
+			}
+			if !slices.Contains(r.Edits, job.Edit{Path: "written", Kind: job.Added}) || r.EditCounts[job.Added] != 1 || len(r.Changed) != 0 {
+				t.Errorf("edits %v, counts %v, changed %v", r.Edits, r.EditCounts, r.Changed)
+			}
+			record, err := os.ReadFile(s.Path(id, "record.json"))
+			if err != nil || strings.Contains(string(record), "SECRET") || strings.Contains(string(record), "/etc") {
+				t.Errorf("the record (%v):\n%s", err, record)
+			}
+		})
+	}
+}
+
+// row J58, of workspaces on this host
+func TestAJobInACopyWritesThereAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		script  string
+		status  job.Status
+		changed []string
+	}{
+		"it completes": {"echo more >>old; rm untracked; ln -s old sub/l; mkdir locked; : >locked/f; echo a >$TMPDIR/a; chmod 500 locked", job.Completed, []string{}},
+		"it fails":     {"echo more >>old; rm untracked; ln -s old sub/l; mkdir locked; : >locked/f; exit 3", job.Failed, []string{}},
+		"the workspace changes meanwhile": {
+			`echo more >>old; rm untracked; ln -s old sub/l; mkdir locked; : >locked/f; echo x >"$WORKSPACE"/untracked`,
+			job.Completed, []string{"untracked"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, _ := dirty(t)
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+			id := job.ID("j-copy-" + strings.ReplaceAll(name, " ", "-"))
+			script := `[ "$(stat -c %a "$TMPDIR")" = 700 ] || exit 9` + "\nWORKSPACE='" + dir + "'\n" + test.script
+			workerEnds(t, start(t, s, id, dir, script, contained(t, s, id, "working-tree", "")))
+			r := leftNothing(t, s, id)
+			if r.Status != test.status {
+				t.Errorf("it is %s (%s), want %s", r.Status, r.Reason, test.status)
+			}
+			want := []job.Edit{{"locked/f", job.Added}, {"old", job.Edited}, {"sub/l", job.Added}, {"untracked", job.Removed}}
+			if diff := cmp.Diff(want, r.Edits); diff != "" {
+				t.Errorf("edits (-want +got):\n%s\n%q", diff, r.Warnings)
+			}
+			if diff := cmp.Diff(test.changed, r.Changed); diff != "" {
+				t.Errorf("changed (-want +got):\n%s", diff)
+			}
+			patch, err := os.ReadFile(s.Path(id, "patch"))
+			if err != nil || !r.Patch || !strings.Contains(string(patch), "+more\n") {
+				t.Errorf("the patch is kept: %t, %v\n%s", r.Patch, err, patch)
+			}
+			if warned := strings.Contains(strings.Join(r.Warnings, "\n"), "workspace itself changed"); warned != (len(test.changed) > 0) {
+				t.Errorf("warnings %q", r.Warnings)
+			}
+		})
+	}
+}
+
+// row J68, of a git that fails
+func TestWithoutGitNoCopyIsMade(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	id := job.ID("j-no-git")
+	dir, _ := dirty(t)
+	writeFile(t, dir, ".git/index", "broken")
+	ran := filepath.Join(t.TempDir(), "ran")
+	worker := start(t, s, id, dir, ": >"+ran, contained(t, s, id, "working-tree", ""))
+	workerEnds(t, worker)
+	r := leftNothing(t, s, id)
+	if r.Status != job.Failed || r.ErrorCode != job.CopyFailed || !strings.Contains(r.Reason, "list the files of the scope working-tree: git ls-files") {
+		t.Errorf("it is %s, %s: %s", r.Status, r.ErrorCode, r.Reason)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+// A worker that was killed leaves the copy; what ends its record removes it.
+//
+// row J58, of a worker that was killed
+func TestReconcileRemovesTheCopy(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	id := job.ID("j-killed-copy")
+	record(t, s, id, job.Running, func(*job.Record) {})
+	for _, name := range []string{"copy/tree", "tmp"} {
+		writeFile(t, s.Path(id, name), "f", "a")
+	}
+	if _, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Close(r, "gone", noon) }); err != nil {
+		t.Fatal(err)
+	}
+	leftNothing(t, s, id)
+}
