@@ -23,6 +23,7 @@ type workCopy struct {
 	git  gitx.Runner
 	dir  string // the folder of the copy; tree and base.git are in it
 	base string // the tree of git that the copy began as
+	at   string // the job's folder under the top of its repository
 }
 
 const (
@@ -31,8 +32,11 @@ const (
 	baseName  = "base.git"
 )
 
-// tree returns the folder that the job runs in.
+// tree returns the top of the copy.
 func (c *workCopy) tree() string { return filepath.Join(c.dir, treeName) }
+
+// work returns the folder that the job runs in.
+func (c *workCopy) work() string { return filepath.Join(c.tree(), c.at) }
 
 // makeCopy makes the copy of a job. The warnings say what was left out.
 func (w *Worker) makeCopy(ctx context.Context, r Record) (*workCopy, []string, error) {
@@ -56,6 +60,9 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 	git := gitx.Git{Runner: c.git, Dir: r.Dir}
 	top, err := git.Output(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
+		return nil, err
+	}
+	if c.at, err = git.Output(ctx, "rev-parse", "--show-prefix"); err != nil {
 		return nil, err
 	}
 	git.Dir = top
@@ -90,6 +97,9 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 	left, err := f.makeLinks()
 	if left > 0 {
 		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace are not in its copy", left))
+	}
+	if err == nil && c.at != "" { // the scope may hold none of its files
+		err = to.MkdirAll(filepath.ToSlash(filepath.Clean(c.at)), 0o755)
 	}
 	return warnings, err
 }

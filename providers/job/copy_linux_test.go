@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
 	"vmctl/providers/job"
 )
@@ -229,4 +232,60 @@ func TestReconcileRemovesTheCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	leftNothing(t, s, id)
+}
+
+// gitCopies is git on this host, during which the end of the job is asked for: it lists no files of a workspace.
+type gitCopies struct {
+	store job.Store
+	id    job.ID
+	told  *bool // the worker has told that it is ready
+}
+
+func (g gitCopies) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
+	if !slices.Contains(c.Args, "ls-files") {
+		return gitHere{}.Run(ctx, c)
+	}
+	if !*g.told {
+		return gitx.Output{}, errors.New("whoever starts the job still waits")
+	}
+	if _, err := g.store.Update(ctx, g.id, func(r *job.Record) error { return job.Ask(r, "test", time.Now()) }); err != nil {
+		return gitx.Output{}, err
+	}
+	<-ctx.Done()
+	return gitx.Output{}, ctx.Err()
+}
+
+// Nobody who starts a job waits for its copy, and a cancel does not either.
+//
+// row J58, of a job that is cancelled before it ran
+func TestEndIsAskedForDuringTheCopy(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	dir, _ := dirty(t)
+	ran := filepath.Join(t.TempDir(), "ran")
+	workerEnds(t, startAs(t, s, "j-copies", dir, ": >"+ran, "copies", contained(t, s, "j-copies", "working-tree", "")))
+	if r := leftNothing(t, s, "j-copies"); r.Status != job.Cancelled {
+		t.Errorf("it is %s (%s, %s), want cancelled", r.Status, r.ErrorCode, r.Reason)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+// A job whose folder is below the top of its repository runs in the same folder of its copy, also if the scope has nothing there.
+func TestACopyHasTheFolderOfItsJob(t *testing.T) {
+	for scope, want := range map[string]string{"working-tree": "sub\n./inside\n./unstaged\n", "staged": "sub\n"} {
+		t.Run(scope, func(t *testing.T) {
+			t.Parallel()
+			dir, _ := dirty(t)
+			link(t, dir, "sub/inside", "unstaged")
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+			id := job.ID("j-below-" + scope)
+			workerEnds(t, start(t, s, id, filepath.Join(dir, "sub"), `basename "$PWD"; find . ! -type d | LC_ALL=C sort`, contained(t, s, id, scope, "")))
+			r := leftNothing(t, s, id)
+			out, err := os.ReadFile(s.Path(id, "stdout"))
+			if string(out) != want || err != nil || r.Status != job.Completed {
+				t.Errorf("%s (%s), %v: it saw %q, want %q", r.Status, r.Reason, err, out, want)
+			}
+		})
+	}
 }

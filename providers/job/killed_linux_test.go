@@ -96,6 +96,9 @@ func playWorker(dir string, id job.ID, phase string) error {
 			_ = os.WriteFile(s.Path(id, "looked"), text, 0o600) //nolint:errcheck // the command waits for it
 			return noon.Add(time.Duration(len(text)) * time.Hour)
 		}
+	case "copies":
+		told := false
+		w.Git, w.Ready = gitCopies{store: s, id: id, told: &told}, func(error) { told = true }
 	case "looks":
 		w.Git = gitAsks{store: s, id: id}
 	case "retries":

@@ -23,6 +23,20 @@ const (
 // containedInCopy is the containment in which a job writes to a copy of its workspace alone.
 const containedInCopy = "worktree"
 
+// CheckContainment fails unless a job may have a containment and a scope together.
+func CheckContainment(containment, scope string) error {
+	scopes := []string{scopeWorkingTree, scopeStaged, scopeBranchDiff, scopeHead}
+	switch {
+	case containment != "none" && containment != containedInCopy:
+		return fmt.Errorf("there is no containment %q: it is none or %s", containment, containedInCopy)
+	case !slices.Contains(scopes, scope):
+		return fmt.Errorf("there is no scope %q: the scopes are %s", scope, strings.Join(scopes, ", "))
+	case scope != scopeWorkingTree && containment != containedInCopy:
+		return fmt.Errorf("the scope %s needs the containment %s: without a copy, a job sees its whole workspace", scope, containedInCopy)
+	}
+	return nil
+}
+
 // scopeTries is the number of times that git is asked for the files of a scope.
 const scopeTries = 3
 

@@ -29,7 +29,8 @@ type Worker struct {
 	// Backoff has the waits before an agent is started again that its provider refuses for its rate; nil: it is not.
 	Backoff []time.Duration
 	unkept  map[string]*unkept // the outputs that cannot be kept, by name
-	// Ready is called once: when the record says who runs the job (nil), or why it does not run.
+	// Ready is called once: when the command runs, or waits for its turn or a copy of its workspace (nil), or with why it does
+	// not run.
 	Ready func(error)
 }
 
@@ -102,12 +103,32 @@ func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
 	if r.Containment != containedInCopy {
 		return nil, Outcome{}
 	}
+	w.Ready(nil) // nobody waits for a copy of a large workspace: the record says who makes it
+	w.Ready = func(error) {}
+	ctx, done := w.untilCancelled(ctx)
+	defer done()
 	private, warnings, err := w.makeCopy(ctx, *r)
 	if err != nil {
 		return nil, Outcome{ErrorCode: CopyFailed, Reason: err.Error(), Requested: ctx.Err() != nil}
 	}
-	r.Dir = private.tree()
+	r.Dir = private.work()
 	return private, Outcome{Warnings: warnings}
+}
+
+// untilCancelled returns a context that ends, too, when the end of the job is asked for in its record. The caller calls done.
+func (w *Worker) untilCancelled(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	looks := make(chan struct{})
+	go func() {
+		defer close(looks)
+		for ctx.Err() == nil {
+			if r, err := w.Store.Read(w.ID); err == nil && r.Cancel != nil {
+				cancel()
+			}
+			clock.Pause(ctx, tick)
+		}
+	}()
+	return ctx, func() { cancel(); <-looks }
 }
 
 // enter keeps others from taking down what the job runs in. If that fails, the job has ended.
@@ -215,7 +236,7 @@ func (w *Worker) spawn(r Record, stdin *os.File) (child *process.Child, lost []s
 	}
 	environ := append(append([]string{}, w.Environ...), "TMPDIR="+temp, Marker+"="+string(w.ID))
 	if r.Containment == containedInCopy { // a repository around the copy is none of the job's
-		environ = append(environ, "GIT_CEILING_DIRECTORIES="+filepath.Dir(r.Dir))
+		environ = append(environ, "GIT_CEILING_DIRECTORIES="+w.Store.Path(w.ID, copyFolder))
 	}
 	path, err := process.LookPath(r.Command[0], r.Dir, environ)
 	if err != nil {

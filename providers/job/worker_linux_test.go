@@ -39,6 +39,12 @@ func (gitHere) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
 // start makes a job of a shell script in a folder, and starts a worker of it, which is ended with the test.
 func start(t *testing.T, s job.Store, id job.ID, dir, script string, prepare func()) *process.Child {
 	t.Helper()
+	return startAs(t, s, id, dir, script, "", prepare)
+}
+
+// startAs is start with a worker in a phase.
+func startAs(t *testing.T, s job.Store, id job.ID, dir, script, phase string, prepare func()) *process.Child {
+	t.Helper()
 	r, err := s.Create(job.Record{
 		ID: id, Agent: job.Plain, Command: []string{"sh", "-c", script}, Dir: dir, Grace: job.Duration(time.Minute), Created: time.Now(),
 	})
@@ -52,7 +58,7 @@ func start(t *testing.T, s job.Store, id job.ID, dir, script string, prepare fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), role+"="+s.Dir+"|"+string(id)+"|", job.Marker+"="+string(id))
+	env := append(os.Environ(), role+"="+s.Dir+"|"+string(id)+"|"+phase, job.Marker+"="+string(id))
 	worker, err := process.Host{}.Start(process.Command{Path: program, Env: env, Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

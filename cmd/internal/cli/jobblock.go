@@ -109,7 +109,7 @@ func (a *app) resolvedRun(ctx context.Context, p *project, addr spec.Address) (j
 // notOfBlock lists the flags of job run that say what the block of a job says.
 func notOfBlock(f *pflag.FlagSet) error {
 	var given []string
-	for _, name := range []string{"agent", "grace", "idle-timeout", "in", "in-dir", "prompt", "timeout"} {
+	for _, name := range []string{"agent", "containment", "grace", "idle-timeout", "in", "in-dir", "prompt", "scope", "timeout"} {
 		if f.Changed(name) {
 			given = append(given, "--"+name)
 		}

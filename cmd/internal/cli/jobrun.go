@@ -85,6 +85,8 @@ func (a *app) jobRunCommand() *cobra.Command {
 	f.StringVar(&r.dir, "in-dir", "", "run in the folder `DIR`")
 	f.StringVar(&r.agent, "agent", job.Plain, "read the output as that of the `AGENT`: "+strings.Join(job.Agents(), ", "))
 	r.registerInput(f)
+	f.StringVar(&r.containment, "containment", "none", "`WHERE` the command may write: none: in the workspace, like you; worktree: in a copy, which is removed at the end")
+	f.StringVar(&r.scope, "scope", "working-tree", "the `PART` of the workspace that the copy holds: working-tree, staged, branch-diff or head")
 	f.BoolVar(&r.stripProxy, "strip-proxy", false, "pass no variables of proxies")
 	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the command after this `DURATION`; 0: never")
 	f.DurationVar(&r.idle, "idle-timeout", 30*time.Minute, "end the command after this `DURATION` without output; 0: never")
@@ -104,6 +106,9 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
 			return rejected("bad_args", "read --set-env: it has to be NAME=VALUE") // the text may be a secret
 		}
+	}
+	if err := job.CheckContainment(r.containment, r.scope); err != nil {
+		return rejected("bad_args", "job run: "+err.Error())
 	}
 	switch {
 	case !slices.Contains(job.Agents(), r.agent):
@@ -163,7 +168,7 @@ func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (s
 		}
 		place.Base = ctyread.Text(w.object.Attrs, "base")
 		if place.Inside != "" && r.containment == "worktree" {
-			return fmt.Errorf("run %s: containment = \"worktree\" is not built in yet for a workspace in a VM, as %s is: use \"none\"", r.block, w.address)
+			return rejected("bad_args", fmt.Sprintf("job run: containment worktree is not built in yet for a workspace in a VM, as %s is: use none", w.address))
 		}
 		started, err = a.runJob(ctx, w.project, r, place)
 		return err
