@@ -206,7 +206,7 @@ func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
 	return err
 }
 
-func (f *filler) write(name string, executable bool, in io.Reader) error { //nolint:revive // the mode of git knows nothing else
+func (f *filler) write(name string, executable bool, in io.Reader) error {
 	if err := f.to.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}

@@ -168,7 +168,8 @@ func TestAJobInACopyWritesThereAlone(t *testing.T) {
 		"it fails":     {"echo more >>old; rm untracked; ln -s old sub/l; mkdir locked; : >locked/f; exit 3", job.Failed, []string{}},
 		"the workspace changes meanwhile": {
 			`echo more >>old; rm untracked; ln -s old sub/l; mkdir locked; : >locked/f; echo x >"$WORKSPACE"/untracked`,
-			job.Completed, []string{"untracked"},
+			job.Completed,
+			[]string{"untracked"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
