@@ -149,10 +149,7 @@ func (w *evaluation) check(r *rule, of *result, addr Address) (Check, hcl.Diagno
 	if len(r.invalid) > 0 || r.cyclic || of != nil && of.invalid {
 		return c, nil
 	}
-	ctx := w.context(r.node)
-	if of != nil {
-		ctx = w.contextOf(ctx, r, of, addr)
-	}
+	ctx := w.contextOf(r, of, addr)
 	held, diags := evaluate(r.condition, ctx)
 	w.explainKeys(r.node, diags)
 	said, more := evaluate(r.message, ctx)
@@ -207,23 +204,51 @@ func firstError(diags hcl.Diagnostics) string {
 	return ""
 }
 
-// contextOf returns ctx with the values of each and self for one instance.
-func (w *evaluation) contextOf(ctx *hcl.EvalContext, r *rule, of *result, addr Address) *hcl.EvalContext {
-	n := w.nodes[r.name]
-	if n.resource.forEach != nil {
-		it := item{Key: addr.Key, value: cty.DynamicVal}
-		for _, known := range of.items {
-			if known.Key == addr.Key {
-				it = known
-			}
-		}
-		ctx = instanceInput{item: it, each: true}.context(ctx)
+// contextOf returns the values of the names that a condition refers to, those of each and self for one instance included. of: as
+// for check.
+func (w *evaluation) contextOf(r *rule, of *result, addr Address) *hcl.EvalContext {
+	if of == nil {
+		return w.context(r.node)
 	}
+	n := w.nodes[r.name]
+	it := instanceInput{item: item{Key: addr.Key, value: cty.DynamicVal}, each: n.resource.forEach != nil}
+	if i := slices.IndexFunc(of.items, func(known item) bool { return known.Key == addr.Key }); i >= 0 {
+		it.item = of.items[i]
+	}
+	named := *r.node
+	named.targets = w.narrowed(r.node, it.context(&hcl.EvalContext{Functions: w.functions}))
+	ctx := it.context(w.context(&named))
 	if i := of.instance(addr.Key); r.kind == Postcondition && i != nil {
 		ctx = ctx.NewChild()
 		ctx.Variables = map[string]cty.Value{"self": w.objectOf(n, *i)}
 	}
 	return ctx
+}
+
+// narrowed returns the targets of a node with the instances that it names by the values of each in ctx: the conditions of a
+// thousand instances, each about one of a thousand others, make no million values.
+func (w *evaluation) narrowed(n *node, ctx *hcl.EvalContext) []target {
+	targets := slices.Clone(n.targets)
+	for i, t := range targets {
+		if m := w.nodes[t.nodeName]; t.keys != nil || m == nil || m.resource == nil || m.resource.forEach == nil {
+			continue
+		}
+		keys, all := map[string]bool{}, true
+		for _, ref := range n.refs {
+			if ref.target() != t.nodeName {
+				continue
+			}
+			key, known := ref.key, ref.key != ""
+			if !known {
+				key, known = keyIn(ref.keyExpr, ctx)
+			}
+			keys[key], all = true, all && known
+		}
+		if all {
+			targets[i].keys = keys
+		}
+	}
+	return targets
 }
 
 // Checks evaluates the conditions of the check blocks, then those of the resources, each sorted.
@@ -243,42 +268,40 @@ func (c *Config) checks(values, observed map[Address]cty.Value) []Check {
 	if e == nil || e.base == nil {
 		return nil
 	}
+	w := e.newEvaluation(values)
+	w.observed = observed
 	var all []Check
 	for _, r := range e.checks {
-		w := e.newEvaluation(values)
-		w.observed = observed
 		w.prepare(r.node)
 		one, _ := w.check(r, nil, Address{Kind: CheckBlock, Name: r.name.name}) //nolint:errcheck // the check holds its own mistakes
 		all = append(all, one)
 	}
-	var conditions []Check
 	for i := range c.Resources {
-		conditions = append(conditions, c.conditions(c.Resources[i].Address, values, observed)...)
+		all = append(all, c.conditions(w, c.Resources[i].Address, "")...)
 	}
-	return append(all, conditions...)
+	return all
 }
 
 // Conditions evaluates the preconditions and postconditions of one resource, as Checks does.
 func (c *Config) Conditions(addr Address, values map[Address]cty.Value) []Check {
-	return c.conditions(addr, values, nil)
-}
-
-func (c *Config) conditions(addr Address, values, observed map[Address]cty.Value) []Check {
-	e := c.evaluator
-	if e == nil || e.base == nil || c.recorded[addr] {
+	if c.evaluator == nil || c.evaluator.base == nil {
 		return nil
 	}
-	n := e.nodes[nodeName{string(addr.Kind), addr.Name}]
-	if n == nil || n.resource == nil || len(n.resource.rules) == 0 {
+	return c.conditions(c.evaluator.newEvaluation(values), addr, addr.Key)
+}
+
+// conditions evaluates the conditions of one resource. only is the key of the one instance that has to be evaluated anew; "": all
+// of them.
+func (c *Config) conditions(w *evaluation, addr Address, only string) []Check {
+	n := w.nodes[nodeName{string(addr.Kind), addr.Name}]
+	if n == nil || n.resource == nil || len(n.resource.rules) == 0 || c.recorded[addr] {
 		return nil
 	}
 	var all []Check
 	for _, r := range n.resource.rules {
-		w := e.newEvaluation(values)
-		w.observed = observed
 		w.prepare(n, r.node)
-		if w.base.result(n).pending {
-			w.evaluate(n, addr.Key)
+		if _, done := w.results[n]; !done && w.base.result(n).pending {
+			w.evaluate(n, only)
 		}
 		one, _ := w.check(r, w.result(n), addr) //nolint:errcheck // the check holds its own mistakes
 		all = append(all, one)

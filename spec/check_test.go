@@ -150,3 +150,64 @@ check "c" {
 		t.Errorf("the checks are %+v, want one that fails: %s", all, want)
 	}
 }
+
+// The conditions of many instances, each about another instance, take the work of each once: twice as many take no more than
+// twice the memory, and some.
+func TestConditionsOfManyInstancesAreLinear(t *testing.T) {
+	work := func(n int) (whole, each float64) {
+		c := good(t, fmt.Sprintf(`
+locals {
+  names = toset([for i in range(%d) : "n${i}"])
+}
+disk "d" {
+  for_each = local.names
+  size     = "1MiB"
+}
+vm "web" {
+  for_each = local.names
+  boot {
+    kernel = "kernel"
+  }
+  lifecycle {
+    precondition {
+      condition     = disk.d[each.key].id != "" && disk.d[each.value].size == "1MiB"
+      error_message = "no"
+    }
+    postcondition {
+      condition     = self.cpus == 2
+      error_message = "no"
+    }
+  }
+}
+`, n))
+		values := map[spec.Address]cty.Value{}
+		for i := range n {
+			values[spec.Address{Kind: spec.Disk, Name: "d", Key: fmt.Sprintf("n%d", i)}] = cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("x")})
+		}
+		passes := func(all []spec.Check) {
+			for _, one := range all {
+				if one.Status != spec.CheckPasses {
+					t.Fatalf("%s is %s: %s", one, one.Status, one.Message)
+				}
+			}
+		}
+		whole = testing.AllocsPerRun(3, func() {
+			if all := c.Checks(values); len(all) != 2*n {
+				t.Fatalf("%d conditions of %d instances", len(all), n)
+			} else {
+				passes(all)
+			}
+		})
+		each = testing.AllocsPerRun(3, func() {
+			for i := range n {
+				passes(c.Conditions(spec.Address{Kind: spec.VM, Name: "web", Key: fmt.Sprintf("n%d", i)}, values))
+			}
+		})
+		return whole, each
+	}
+	whole, each := work(50)
+	manyWhole, manyEach := work(200)
+	if manyWhole > 6*whole || manyEach > 6*each {
+		t.Errorf("four times the instances take %.0f and %.0f allocations in place of %.0f and %.0f", manyWhole, manyEach, whole, each)
+	}
+}

@@ -62,6 +62,9 @@ func (c *Config) valuesUsedBy(addr Address, values map[Address]cty.Value) map[Ad
 // prepare evaluates again the nodes that nodes need and that Load could not evaluate wholly.
 func (w *evaluation) prepare(nodes ...*node) {
 	seen := map[*node]bool{}
+	for n := range w.results { // it was evaluated anew before
+		seen[n] = true
+	}
 	var again []*node
 	open := slices.Clone(nodes)
 	for len(open) > 0 {
