@@ -5,8 +5,8 @@
 # usage: guest/tiny.sh OUTDIR
 #
 # Makes OUTDIR/vmlinuz and OUTDIR/initrd.gz; does nothing when this version of the guest is there already. Needs no
-# root. Inside: busybox, the dropbear SSH server, sftp-server, git. Nobody can log in until an initrd is appended
-# (a gzipped cpio archive behind initrd.gz) that brings
+# root. Inside: busybox, the dropbear SSH server, sftp-server, git, and netcat, for dropbear forwards no unix sockets. Nobody
+# can log in until an initrd is appended (a gzipped cpio archive behind initrd.gz) that brings
 #   /vmctl/authorized_keys         who may log in as root
 #   /vmctl/ssh_host_ed25519_key    who the guest is (OpenSSH format); without it, a new key at each boot
 # On the kernel command line
@@ -25,13 +25,13 @@ loader="ld-linux-x86-64.so.2"
 
 # In order of preference: the smaller kernel first.
 kernels=(linux-image-cloud-amd64 linux-image-virtual linux-image-amd64 linux-image-generic)
-packages=(busybox-static dropbear-bin git openssh-sftp-server)
-# Of git's many dependencies these are what git alone needs; libgmp10 is for a library of dropbear's. What dropbear and
-# sftp-server name themselves is added, for it differs from release to release.
-libraries=(libc6 libgmp10 libpcre2-8-0 zlib1g)
+packages=(busybox-static dropbear-bin git netcat-openbsd openssh-sftp-server)
+# Of git's many dependencies these are what git alone needs; libgmp10 is for a library of dropbear's, libmd0 for one of
+# netcat's. What dropbear, netcat and sftp-server name themselves is added, for it differs from release to release.
+libraries=(libc6 libgmp10 libmd0 libpcre2-8-0 zlib1g)
 # What a QEMU machine needs for a network card, a disk and a power button. Dependencies are found.
 modules=(virtio_pci virtio_net virtio_blk button evdev)
-programs=(usr/sbin/dropbear usr/lib/dropbear/dropbearconvert usr/bin/git usr/lib/openssh/sftp-server)
+programs=(usr/sbin/dropbear usr/lib/dropbear/dropbearconvert usr/bin/git usr/bin/nc.openbsd usr/lib/openssh/sftp-server)
 
 say() { printf 'tiny guest: %s\n' "$*"; }
 
@@ -126,7 +126,7 @@ download() {
   mkdir debs
   local kernel named
   kernel=$(kernel_packages) || return
-  named=$(depends_on dropbear-bin '^z?lib' && depends_on openssh-sftp-server '^z?lib')
+  named=$(depends_on dropbear-bin '^z?lib' && depends_on openssh-sftp-server '^z?lib' && depends_on netcat-openbsd '^lib')
   # shellcheck disable=SC2086 # lists of names
   (cd debs && apt-get "${apt[@]}" -qq download $kernel $named "${packages[@]}" "${libraries[@]}")
 }

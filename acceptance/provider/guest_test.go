@@ -3,6 +3,9 @@
 package provider_test
 
 import (
+	"errors"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
@@ -19,6 +22,27 @@ func TestGuest(t *testing.T) {
 	v.must(created, providers.Create)
 	v.run("sh", "-c", `setsid nc -ll -p 7007 -e cat </dev/null >/dev/null 2>&1 &
 		until netstat -ltn | grep -q :7007; do usleep 10000; done`)
+	// Dropbear forwards no unix sockets: a relay in the guest does.
+	v.run("sh", "-c", `mkfifo /run/echo
+		setsid sh -c 'nc.openbsd -N -l -U /run/echo.sock <>/run/echo >&0' </dev/null >/dev/null 2>&1 &
+		for i in $(seq 1000); do [ ! -S /run/echo.sock ] || exit 0; usleep 10000; done; exit 1`)
+	g := v.enter(*v.object(), cty.ObjectVal(v.want))
+	conn, err := g.Dial(t.Context(), "unix", "/run/echo.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("through a relay\n", 10_000)
+	go func() {
+		_, err := io.WriteString(conn, text)
+		if err = errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite()); err != nil {
+			t.Error(err)
+		}
+	}()
+	back, err := io.ReadAll(conn)
+	if err = errors.Join(err, conn.Close(), g.Close()); err != nil || string(back) != text {
+		t.Errorf("of %d bytes came back %d: %v", len(text), len(back), err)
+	}
+
 	providertest.Guests(t, func(t *testing.T) providertest.GuestScene {
 		g := v.enter(*v.object(), cty.ObjectVal(v.want))
 		t.Cleanup(func() {
@@ -27,7 +51,7 @@ func TestGuest(t *testing.T) {
 			}
 		})
 		return providertest.GuestScene{
-			Guest: g, Slow: true, NoUnix: true, // Dropbear forwards none
+			Guest: g, Slow: true, TCPOnly: true,
 			Listen: func(*testing.T, string) string { return "127.0.0.1:7007" },
 			Lose:   func(*testing.T) { v.virsh("destroy", v.name) },
 		}

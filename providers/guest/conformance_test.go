@@ -102,6 +102,16 @@ func TestOverSSH(t *testing.T) {
 	})
 }
 
+// A server that forwards nothing: the sockets inside are reached by a relay.
+func TestOverSSHWithoutForwarding(t *testing.T) {
+	providertest.Guests(t, func(t *testing.T) providertest.GuestScene {
+		s := serve(t, sshtest.Server{MaxSessions: 10, NoForwarding: ssh.Prohibited})
+		return providertest.GuestScene{
+			Guest: s.enter(t, guest.Keepalive{}), Lose: s.cut, Returns: true, Listen: listenIn(s.home),
+		}
+	})
+}
+
 // listenIn returns how to start echo servers, whose unix sockets are in a folder.
 func listenIn(folder string) func(*testing.T, string) string {
 	return func(t *testing.T, network string) string {

@@ -45,8 +45,9 @@ type sshGuest struct {
 	visitors visitors
 	pool     pool
 
-	mu   sync.Mutex
-	home string // of the user; "": not known yet
+	mu       sync.Mutex
+	home     string          // of the user; "": not known yet
+	relaying map[string]bool // the networks whose sockets the server does not forward
 }
 
 var _ providers.Guest = (*sshGuest)(nil)
@@ -267,6 +268,9 @@ func (g *sshGuest) dial(ctx context.Context, network, address string) (net.Conn,
 		return nil, net.UnknownNetworkError(network)
 	}
 	for lost := 0; ; lost++ {
+		if g.relays(network) {
+			return g.relay(ctx, network, address)
+		}
 		l, err := g.pool.reserve(ctx, func(l *line) bool { l.conns++; return true })
 		if err != nil {
 			return nil, err
@@ -281,8 +285,10 @@ func (g *sshGuest) dial(ctx context.Context, network, address string) (net.Conn,
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.As(err, &refused) && network == "unix" && refused.Reason == ssh.UnknownChannelType:
-			return nil, errors.New("the guest's SSH server forwards no unix sockets; OpenSSH does")
+		case errors.As(err, &refused) && (refused.Reason == ssh.UnknownChannelType || refused.Reason == ssh.Prohibited):
+			g.learn(network) // OpenSSH with its forwarding off prohibits it; Dropbear knows no channels of unix sockets
+			lost--
+			continue
 		case refused != nil, g.pool.ask(l):
 			return nil, err
 		case lost > 0:
@@ -290,6 +296,22 @@ func (g *sshGuest) dial(ctx context.Context, network, address string) (net.Conn,
 		}
 		g.pool.drop(l)
 	}
+}
+
+// relays reports whether the server is known to forward no sockets of a network. learn notes that.
+func (g *sshGuest) relays(network string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.relaying[network]
+}
+
+func (g *sshGuest) learn(network string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.relaying == nil {
+		g.relaying = map[string]bool{}
+	}
+	g.relaying[network] = true
 }
 
 // homeOf returns the home of the user inside.

@@ -50,6 +50,11 @@ type Server struct {
 	// MaxSessions is the number of sessions that a connection may have at a time; 0: any; -1: none.
 	// Like OpenSSH, the server refuses those beyond.
 	MaxSessions int
+	// NoForwarding is the reason for which the server refuses to forward connections: ssh.Prohibited, as OpenSSH does with its
+	// forwarding off, or ssh.UnknownChannelType, as Dropbear does for unix sockets; 0: it forwards.
+	NoForwarding ssh.RejectionReason
+	// Forwarded is called with every request to forward a connection. May be nil.
+	Forwarded func()
 	// Accept is called with every connection, and returns the one to serve. May be nil.
 	Accept func(net.Conn) net.Conn
 }
@@ -138,6 +143,15 @@ func (s Server) serve(conn net.Conn, silent bool) {
 	defer serving.Wait()
 	var sessions, ended atomic.Int64
 	for c := range channels {
+		if strings.HasPrefix(c.ChannelType(), "direct-") {
+			if s.Forwarded != nil {
+				s.Forwarded()
+			}
+			if s.NoForwarding != 0 {
+				_ = c.Reject(s.NoForwarding, "no") //nolint:errcheck // the client may have gone
+				continue
+			}
+		}
 		switch c.ChannelType() {
 		case "session":
 			if n := sessions.Add(1); s.MaxSessions != 0 && n > int64(s.MaxSessions) {
