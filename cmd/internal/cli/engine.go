@@ -18,13 +18,13 @@ import (
 func (a *app) engineCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "engine",
-		Short: "Watch what changes in a container engine",
-		Long: "Watch what changes in a container engine.\n\n" +
+		Short: "Watch what changes in a container engine, and run docker on it",
+		Long: "Watch what changes in a container engine, and run docker and other clients on it.\n\n" +
 			"Apply makes what the files declare in an engine; container acts on containers.",
 		Args: cobra.ArbitraryArgs,
 		RunE: a.group,
 	}
-	cmd.AddCommand(a.engineWatchCommand())
+	cmd.AddCommand(a.engineWatchCommand(), a.engineExecCommand())
 	return cmd
 }
 

@@ -96,6 +96,7 @@ func usages() map[string]usage {
 		"container exec":    {bad: args("", "dev", "nothing -- true", "dev -- true")},
 		"container logs":    {bad: args("", "nothing", "dev"), reads: true},
 		"engine watch":      {bad: args("nothing"), reads: true},
+		"engine exec":       {bad: args("", "dev", "nothing -- true", "dev -- true")},
 
 		"workspace status":    {good: args("auth"), bad: args("", "nothing", "dev"), reads: true},
 		"workspace conflicts": {good: args("", "auth", "auth main"), bad: args("nothing", "dev"), reads: true},
