@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"vmctl/providers"
@@ -21,6 +23,7 @@ type Leak struct {
 	Goes bool
 	// Orphan says that it is an object in neither the spec nor the state.
 	Orphan bool
+	System *System // that could not be read; nil: it is about one object
 }
 
 // orphan is an object that bears our mark and belongs to no address of the spec or the state.
@@ -67,9 +70,18 @@ func (d *differ) madeHere(o *providers.Object) bool {
 // directory's, and a clean-up has to be told its address.
 const maxReplaced = 1000
 
-// LeaksOf lists the leaks among the differences that Diff found on the whole spec.
-func LeaksOf(d Delta) Leaks {
+// LeaksOf lists the leaks among the differences that Diff found on the whole spec and a world.
+func LeaksOf(d Delta, w *World) Leaks {
 	var l Leaks
+	for _, system := range w.Systems() {
+		why := system.unread()
+		for _, kind := range slices.Sorted(maps.Keys(system.Inventory.Partial)) {
+			why = cmp.Or(why, system.Inventory.Partial[kind])
+		}
+		if why != nil && system.sleep == "" {
+			l.Unread = append(l.Unread, Leak{System: system, Finding: providers.Finding{Kind: providers.FindUnknown, Object: system.String(), Evidence: []string{why.Error()}, Next: why.Next}})
+		}
+	}
 	for _, o := range d.orphans {
 		l.All = append(l.All, Leak{Finding: o.finding, Goes: o.here && !o.taken, Orphan: !o.taken})
 	}

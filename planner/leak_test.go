@@ -24,7 +24,7 @@ func (s *scene) leaks() string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	found, text := planner.LeaksOf(d), ""
+	found, text := planner.LeaksOf(d, w), ""
 	for _, l := range found.All {
 		var next []string
 		for _, advice := range l.Next {
@@ -33,7 +33,7 @@ func (s *scene) leaks() string {
 		text += fmt.Sprintf("%s %s goes=%t orphan=%t: %s > %s\n", l.Kind, l.Address, l.Goes, l.Orphan, strings.Join(l.Evidence, "; "), strings.Join(next, "; "))
 	}
 	for _, l := range found.Unread {
-		text += fmt.Sprintf("unread %s: %s\n", l.Address, strings.Join(l.Evidence, "; "))
+		text += fmt.Sprintf("unread %s%s: %s\n", l.Address, map[bool]string{true: l.Object}[l.System != nil], strings.Join(l.Evidence, "; "))
 	}
 	return uuid.ReplaceAllString(text, "ID")
 }
@@ -86,6 +86,12 @@ func TestLeaks(t *testing.T) {
 				s.object().Findings = []providers.Finding{{Kind: providers.FindStaleLock, Evidence: []string{"its holder is gone"}}}
 			},
 			want: "stale_lock vm.a goes=false orphan=false: its holder is gone > apply\n",
+		},
+		{
+			name: "a system that could not be read", applied: one, spec: one, change: func(s *scene) {
+				s.system("qemu:///session").inventory.Partial = map[spec.Kind]*providers.Problem{spec.Disk: providers.Refuse("the daemon hung up", nil)}
+			},
+			want: "unread provider.libvirt.default: the daemon hung up\n",
 		},
 		{name: "what could not be read", applied: one, change: func(s *scene) { s.veil("vm.a") }, want: "unread vm.a: no answer\n"},
 		{

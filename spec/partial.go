@@ -89,6 +89,18 @@ func (c *Config) WithRecorded(resources []Resource, providers []Provider) *Confi
 	return &more
 }
 
+// WithBuiltIn returns c with the provider of resources that name none if c has no provider at all: resources that are gone may have
+// had no other.
+func (c *Config) WithBuiltIn() *Config {
+	if len(c.Providers) > 0 || c.evaluator == nil {
+		return c
+	}
+	ref := c.evaluator.declared.builtIn
+	more := *c
+	more.Providers = []Provider{{Ref: ref, Attrs: providerShapes[ref.Type].leftOut(wanted), BuiltIn: true}}
+	return &more
+}
+
 // Recorded reports whether a resource is one that WithRecorded added.
 func (c *Config) Recorded(addr Address) bool { return c.recorded[addr] }
 

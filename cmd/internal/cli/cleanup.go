@@ -74,10 +74,11 @@ func (a *app) cleanupLeaks(ctx context.Context, names []string, plan planFlags, 
 		idle: func(*planner.Plan) string { return "Nothing leaked that a clean-up removes." },
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o := planner.Options{Types: a.types, Rest: []planner.Deferred{}}
-			found, err := a.findLeaks(ctx, p, s, nil)
+			found, searched, err := a.findLeaks(ctx, p, s, nil)
 			if err != nil {
 				return o, err
 			}
+			p.config = searched
 			o.Scope.Targets, err = a.leaked(found, names)
 			if len(o.Scope.Targets) == 0 || err != nil {
 				return o, err

@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -36,7 +38,7 @@ func (a *app) leaks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := a.findLeaks(ctx, p, snapshot.With(planner.Moves(p.config, snapshot)...), holder)
+	found, _, err := a.findLeaks(ctx, p, snapshot.With(planner.Moves(p.config, snapshot)...), holder)
 	if err != nil {
 		return err
 	}
@@ -57,18 +59,40 @@ func (a *app) leaks(ctx context.Context) error {
 	}
 }
 
-// findLeaks observes the world, and lists what leaked.
-func (a *app) findLeaks(ctx context.Context, p *project, s *state.Snapshot, holder *state.Holder) (found planner.Leaks, err error) {
+// findLeaks observes the world, and lists what leaked. Where the files have no provider it looks into the one of resources that name
+// none; searched has that, too, if it could be looked into.
+func (a *app) findLeaks(ctx context.Context, p *project, s *state.Snapshot, holder *state.Holder) (found planner.Leaks, searched *spec.Config, err error) {
 	o := planner.Options{Types: a.types, Project: p.owner, DigestKey: p.key, Held: holder != nil, Inward: true}
-	world, err := planner.Observe(ctx, a.opener(p), p.config, s, o)
+	searched = p.config.WithBuiltIn()
+	world, err := planner.Observe(ctx, a.opener(p), searched, s, o)
+	if err != nil && searched != p.config {
+		a.notSearched(searched.Providers[0].Ref.String(), err.Error())
+		searched, err = p.config, world.Close()
+		if err == nil {
+			world, err = planner.Observe(ctx, a.opener(p), searched, s, o)
+		}
+	}
 	if err != nil {
-		return found, errors.Join(err, world.Close())
+		return found, searched, errors.Join(err, world.Close())
 	}
 	defer func() { err = errors.Join(err, world.Close()) }()
 	a.logObserved(ctx, world)
-	delta, err := planner.Diff(p.config, s, world, o)
+	delta, err := planner.Diff(searched, s, world, o)
 	if err != nil {
-		return found, err
+		return found, searched, err
 	}
-	return planner.LeaksOf(delta), nil
+	found = planner.LeaksOf(delta, world)
+	found.Unread = slices.DeleteFunc(found.Unread, func(l planner.Leak) bool {
+		unnamed := searched != p.config && l.System != nil && l.System.Ref == searched.Providers[0].Ref
+		if unnamed {
+			a.notSearched(l.System.String(), l.Evidence[0])
+		}
+		return unnamed
+	})
+	return found, searched, nil
+}
+
+// notSearched tells of a provider that could not be looked into, and that nothing names.
+func (a *app) notSearched(system, why string) {
+	view.Warning(a.errScreen(), system+" was not looked into, and nothing names it: "+why)
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"strings"
 
 	"vmctl/planner"
@@ -19,8 +20,8 @@ type LeaksDocument struct {
 
 // LeakEntry is one thing that leaked.
 type LeakEntry struct {
-	Kind     string   `json:"kind"` // orphan | missing | partial | leftover | stale_lock | interrupted | unknown
-	Address  string   `json:"address"`
+	Kind     string   `json:"kind"`    // orphan | missing | partial | leftover | stale_lock | interrupted | unknown
+	Address  string   `json:"address"` // "": a system, which could not be read, and which object names
 	Object   string   `json:"object"`
 	Evidence []string `json:"evidence"`
 	Removed  bool     `json:"removed_by_cleanup"` // by vmctl cleanup without an address
@@ -68,7 +69,7 @@ func Leaks(s Screen, doc LeaksDocument, cleanup string) {
 		}
 		w.heading(part.title)
 		for _, e := range part.all {
-			w.put(2, 6, in(part.style, strings.ReplaceAll(e.Kind, "_", " ")), txt("  "+e.Address))
+			w.put(2, 6, in(part.style, strings.ReplaceAll(e.Kind, "_", " ")), txt("  "+cmp.Or(e.Address, e.Object)))
 			for _, evidence := range e.Evidence {
 				w.put(6, 8, txt(evidence))
 			}
