@@ -22,28 +22,27 @@ func TestGuest(t *testing.T) {
 	v.must(created, providers.Create)
 	v.run("sh", "-c", `setsid nc -ll -p 7007 -e cat </dev/null >/dev/null 2>&1 &
 		until netstat -ltn | grep -q :7007; do usleep 10000; done`)
-	// Dropbear forwards no unix sockets: a relay in the guest does, each way. One server keeps what it gets, another one sends that.
-	v.run("sh", "-c", `setsid nc.openbsd -l -U /run/in.sock </dev/null >/run/got 2>/dev/null &
-		for i in $(seq 1000); do [ ! -S /run/in.sock ] || exit 0; usleep 10000; done; exit 1`)
+	// Dropbear forwards no unix sockets: a relay in the guest does, each way.
+	v.run("sh", "-c", `echo hello | setsid nc.openbsd -l -U /run/s.sock >/run/got 2>/dev/null &
+		for i in $(seq 1000); do [ ! -S /run/s.sock ] || exit 0; usleep 10000; done; exit 1`)
 	g := v.enter(*v.object(), cty.ObjectVal(v.want))
-	text := strings.Repeat("through a relay\n", 10_000)
-	conn, err := g.Dial(t.Context(), "unix", "/run/in.sock")
+	conn, err := g.Dial(t.Context(), "unix", "/run/s.sock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.WriteString(conn, text)
-	err = errors.Join(err, conn.(interface{ CloseWrite() error }).CloseWrite())
-	if end, read := io.ReadAll(conn); errors.Join(err, read, conn.Close()) != nil || len(end) > 0 {
-		t.Errorf("sent %d bytes: %v; read %q, %v", len(text), err, end, read)
+	hello := make([]byte, len("hello\n"))
+	_, err = io.ReadFull(conn, hello)
+	text := strings.Repeat("through a relay\n", 10_000)
+	_, sent := io.WriteString(conn, text)
+	err = errors.Join(err, sent, conn.(interface{ CloseWrite() error }).CloseWrite())
+	rest, read := io.ReadAll(conn)
+	if err = errors.Join(err, read, conn.Close()); err != nil || string(hello) != "hello\n" || len(rest) > 0 {
+		t.Errorf("it got %q, and then %q: %v", hello, rest, err)
 	}
-	v.run("sh", "-c", `setsid nc.openbsd -N -l -U /run/out.sock </run/got >/dev/null 2>&1 &
-		for i in $(seq 1000); do [ ! -S /run/out.sock ] || exit 0; usleep 10000; done; exit 1`)
-	if conn, err = g.Dial(t.Context(), "unix", "/run/out.sock"); err != nil {
-		t.Fatal(err)
-	}
-	back, err := io.ReadAll(conn)
-	if err = errors.Join(err, conn.Close(), g.Close()); err != nil || string(back) != text {
-		t.Errorf("of %d bytes came back %d: %v", len(text), len(back), err)
+	var got strings.Builder
+	o, err := g.Run(t.Context(), providers.Command{Args: []string{"cat", "/run/got"}, Stdout: &got})
+	if err = errors.Join(err, g.Close()); err != nil || o.Status != 0 || got.String() != text {
+		t.Errorf("status %d, %v: %d bytes of %d have come", o.Status, err, got.Len(), len(text))
 	}
 
 	providertest.Guests(t, func(t *testing.T) providertest.GuestScene {

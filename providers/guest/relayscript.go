@@ -2,7 +2,8 @@ package guest
 
 // relayScript connects to a socket inside a guest whose SSH server forwards none, and relays it to its own standard input and
 // output: $1 is tcp or unix, $2 the host or the path, $3 the port. It writes a line feed first, once it has connected; with nc,
-// which says nothing, once there is a socket to connect to. The end of its input is the end of what the socket gets.
+// which says nothing, once there is a socket to connect to. The end of its input is the end of what the socket gets. It ends with
+// the socket; nc, if the socket only ends what it sends, once its input has ended, too.
 const relayScript = `
 if [ "$1" = unix ] && ! [ -S "$2" ]; then
   [ -e "$2" ] && echo "it is no socket" >&2 || echo "there is no such socket" >&2
