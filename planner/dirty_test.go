@@ -129,3 +129,46 @@ func TestDirtySavedBeforeTheVMIsReplaced(t *testing.T) {
 		t.Errorf("the plan is:\n%s", got)
 	}
 }
+
+// A VM that is off and is to go may have work in it: it stays, and the plan says which start would tell. Where the work may be lost,
+// nothing has to be started.
+//
+// row A04, of work in a VM that is off
+func TestSleepers(t *testing.T) {
+	const vm, work = "vm \"a\" {\n}\n", "workspace \"w\" {\n  vm = vm.a\n  branch = \"w\"\n  path = \"/w\"\n}\n"
+	unseen := func(command string) string {
+		return "  blocked: vm.a is off: nobody can see whether workspace.w has work that exists nowhere else\n  > start the VM first: vmctl vm start vm.a\n" +
+			"  > or have it started and looked into: vmctl " + command + " --wake\n  > or lose it: --allow-dirty=workspace.w\n"
+	}
+	for _, test := range []struct {
+		name, spec string
+		change     func(*scene)
+		want       string
+		sleepers   []spec.Address
+	}{
+		{"destroyed", vm + work, func(s *scene) { s.options.Destroy = true }, "destroy vm.a: it was asked for\n", []spec.Address{{Kind: spec.VM, Name: "a"}}},
+		{"without blocks", "", func(*scene) {}, "destroy vm.a: it is not in the spec\n", []spec.Address{{Kind: spec.VM, Name: "a"}}},
+		{"its work may be lost", vm + work, func(s *scene) {
+			s.options.Destroy, s.options.Allow.Dirty = true, map[spec.Address]bool{{Kind: spec.Workspace, Name: "w"}: true}
+		}, "", nil},
+		{"it stays", vm + work, func(*scene) {}, "", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, vm+work)
+			s.config, s.options.Types = load(t, test.spec), jobTypes()
+			s.off()
+			test.change(s)
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.sleepers, p.Sleepers()); diff != "" {
+				t.Errorf("sleepers (-want +got):\n%s\n%s", diff, text(p))
+			}
+			command := map[bool]string{true: "destroy", false: "apply"}[s.options.Destroy]
+			if got := text(p); test.sleepers != nil && (!strings.Contains(got, unseen(command)) || !strings.Contains(got, test.want)) {
+				t.Errorf("the plan does not say so:\n%s", got)
+			}
+		})
+	}
+}
