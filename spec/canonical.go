@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"vmctl/internal/yamltext"
 )
@@ -227,6 +229,12 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, "cannot be used: " + err.Error() + "."
 		}
 		return cty.StringVal(document), ""
+	case JSONObject:
+		object, m := canonicalObject(text)
+		if m != "" {
+			return cty.NilVal, m
+		}
+		return cty.StringVal(object), ""
 	case WhenBusy:
 		wait, err := ParseWhenBusy(text)
 		if err != nil {
@@ -237,6 +245,29 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		panic("spec: unknown form " + string(a.Form))
 	}
 	return v, ""
+}
+
+// canonicalObject returns the canonical form of an object as JSON text. The message names nothing of the text: it may be secret.
+func canonicalObject(text string) (string, string) {
+	const want = "must be a JSON object; jsonencode({ … }) writes one"
+	kind, err := ctyjson.ImpliedType([]byte(text))
+	if err != nil || !kind.IsObjectType() {
+		return "", want + "."
+	}
+	object, err := ctyjson.Unmarshal([]byte(text), kind)
+	if err != nil || object.IsNull() {
+		return "", want + "."
+	}
+	for name := range kind.AttributeTypes() {
+		if !hclsyntax.ValidIdentifier(name) {
+			return "", want + ", with names of variables."
+		}
+	}
+	canonical, err := ctyjson.Marshal(object, kind)
+	if err != nil {
+		return "", want + "."
+	}
+	return string(canonical), ""
 }
 
 // withoutNulls leaves out the elements of a map that are null: they are as if

@@ -334,6 +334,7 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 		spec.GuestPath:  rapid.StringMatching(`/[ -~]{0,10}`),
 		spec.HostFolder: rapid.SampledFrom([]string{".", "src", "/", "/srv/${x}", "~", "~/src", "./~src", "../up"}),
 		spec.YAML:       rapid.SampledFrom([]string{"{}\n", "cpus: 4\n", "a: |\n  ${x}\n   %{y}\nb: \"\\0\"\n"}),
+		spec.JSONObject: rapid.SampledFrom([]string{`{}`, `{"a":["${x}",1.5],"b":{"c":null}}`}),
 		spec.OneLine:    rapid.StringMatching(`[ -~]{0,10}`),
 		spec.AnyText:    text,
 	}[a.Form].Draw(t, at)

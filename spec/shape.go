@@ -39,6 +39,7 @@ const (
 	Variables    Form = "env"           // a map from names of environment variables
 	MountOptions Form = "mount options" // a list of options of sshfs
 	Members      Form = "members"       // a map from resources of a Terraform module to IDs; a list of them leaves the IDs empty
+	JSONObject   Form = "json"          // an object as JSON text; its canonical form has sorted keys and no spaces
 	YAML         Form = "yaml"          // a mapping as YAML text; its canonical form is canonical YAML. Or the place of one, as Lima writes it: template:docker
 )
 

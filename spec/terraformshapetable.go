@@ -32,6 +32,11 @@ var terraformVariables = Attr{
 	Doc: "Values of the variables of its Terraform module.",
 }
 
+var terraformVariablesJSON = Attr{
+	Name: "variables_json", Type: cty.String, Form: JSONObject, Sensitive: true,
+	Doc: "Further variables of its Terraform module, for values that are no texts, as a JSON object: jsonencode({ zones = [\"a\", \"b\"] }).",
+}
+
 var terraformOutputs = Attr{
 	Name: "outputs", Type: cty.Map(cty.String), Known: true,
 	Public: "names of outputs are no secrets",

@@ -63,7 +63,7 @@ var vmShape = Block{
 			Name: "plain", Type: cty.Bool, Known: true,
 			Doc: "Whether Lima leaves the guest alone: no guest agent, no mounts, no forwarded ports of its own.",
 		},
-		terraformVariables, terraformOutputs,
+		terraformVariables, terraformVariablesJSON, terraformOutputs,
 		ownAddress,
 		{
 			Name: "id", Type: cty.String, Computed: true,

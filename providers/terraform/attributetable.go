@@ -9,11 +9,12 @@ import (
 // kinds lists every attribute that this provider supports. Sizes, images and networks are the module's.
 var kinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.VM: {
-		"variables":    {Judge: machine.Live("its module is planned with the new values")},
-		"outputs":      {Judge: machine.Live("the outputs are read again")},
-		"ssh.user":     {Judge: machine.Live(sshReason)},
-		"ssh.identity": {Judge: machine.Live(sshReason)},
-		"ssh.host_key": {Judge: machine.Live(sshReason)},
+		"variables":      {Judge: machine.Live("its module is planned with the new values")},
+		"variables_json": {Judge: machine.Live("its module is planned with the new values")},
+		"outputs":        {Judge: machine.Live("the outputs are read again")},
+		"ssh.user":       {Judge: machine.Live(sshReason)},
+		"ssh.identity":   {Judge: machine.Live(sshReason)},
+		"ssh.host_key":   {Judge: machine.Live(sshReason)},
 
 		"id":       {Computed: true},
 		"address":  {Computed: true},

@@ -21,6 +21,29 @@ const (
 
 // check returns the flaws of a want that no module could fulfil.
 func check(_ spec.Kind, want cty.Value) []spec.Flaw {
+	return append(twice(want), untold(want)...)
+}
+
+// twice returns the flaw of variables that two attributes set.
+func twice(want cty.Value) []spec.Flaw {
+	texts := ctyread.Attr(want, "variables")
+	if !ctyread.Known(texts) {
+		return nil
+	}
+	texts, _ = texts.Unmark()
+	for _, name := range slices.Sorted(maps.Keys(objectOf(ctyread.Attr(want, "variables_json")))) {
+		if _, is := texts.AsValueMap()[name]; is {
+			return []spec.Flaw{{
+				Path: "variables_json", Summary: "Variable set twice",
+				Detail: fmt.Sprintf("`variables` and `variables_json` both set `%s`. Leave it out of one.", name),
+			}}
+		}
+	}
+	return nil
+}
+
+// untold returns the flaws of outputs.
+func untold(want cty.Value) []spec.Flaw {
 	outputs := ctyread.Attr(want, "outputs")
 	if !ctyread.Known(outputs) {
 		return nil

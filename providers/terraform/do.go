@@ -163,7 +163,7 @@ func (p *Provider) state(m spec.TerraformModule, name string) string {
 
 func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	name := j.workspaceName()
-	if err := j.open(ctx, name, ctyread.Attr(j.Want, "variables")); err != nil {
+	if err := j.open(ctx, name, j.Want); err != nil {
 		return nil, err
 	}
 	if err := j.joinShared(ctx, name); err != nil {
@@ -246,7 +246,7 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 // the state before.
 func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 	name := j.seen.name
-	if err := j.open(ctx, name, ctyread.Attr(j.Prior, "variables")); err != nil {
+	if err := j.open(ctx, name, j.Prior); err != nil {
 		return err
 	}
 	state := j.p.state(j.module, name)

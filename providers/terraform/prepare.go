@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/ctyread"
@@ -61,10 +63,32 @@ func (p *Provider) keepState(name string) error {
 	return atomicfile.Write(p.statePath(name)+".before", text, 0o600)
 }
 
-// variablesText returns the values of variables as Terraform reads them. nil: there are none.
-func variablesText(variables cty.Value) []byte {
-	if !ctyread.Known(variables) || variables.LengthInt() == 0 {
+// variablesText returns the values of the variables of a VM as Terraform reads them. nil: there are none.
+func variablesText(values cty.Value) []byte {
+	all := objectOf(ctyread.Attr(values, "variables_json"))
+	if texts := ctyread.Attr(values, "variables"); ctyread.Known(texts) {
+		maps.Copy(all, texts.AsValueMap())
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	return spec.TerraformValues(variables.AsValueMap())
+	return spec.TerraformValues(all)
+}
+
+// objectOf returns the values of an object as JSON text; none: there is no text, or it is not known.
+func objectOf(text cty.Value) map[string]cty.Value {
+	all := map[string]cty.Value{}
+	if !ctyread.Known(text) {
+		return all
+	}
+	plain, _ := text.Unmark()
+	raw := []byte(plain.AsString())
+	kind, err := ctyjson.ImpliedType(raw)
+	if err != nil || !kind.IsObjectType() {
+		return all
+	}
+	if object, err := ctyjson.Unmarshal(raw, kind); err == nil && !object.IsNull() {
+		maps.Copy(all, object.AsValueMap())
+	}
+	return all
 }

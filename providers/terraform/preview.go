@@ -47,15 +47,16 @@ func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.
 	default:
 		panic("unknown action " + string(c.Action))
 	}
-	variables := ctyread.Attr(c.Want, "variables")
-	if variables != cty.NilVal && !variables.IsWhollyKnown() {
-		return nil, nil
+	for _, name := range []string{"variables", "variables_json"} {
+		if v := ctyread.Attr(c.Want, name); v != cty.NilVal && !v.IsWhollyKnown() {
+			return nil, nil
+		}
 	}
 	object := c.Object
 	if c.Action == providers.ReplaceIt {
 		object = nil
 	}
-	made, err := p.planned(ctx, object, variables)
+	made, err := p.planned(ctx, object, c.Want)
 	if err != nil {
 		return nil, guard.AsFailure(err, p.Failure, "ask "+string(p.tool())+" what it would do for "+c.Address.String())
 	}
@@ -79,7 +80,7 @@ const newWorkspace = "new"
 
 // planned plans for the workspace of an object, without a lock: an apply elsewhere goes on. For a VM that is not made yet, or that
 // lacks shared resources, it plans on a state of its own: Terraform would create a workspace that it is asked about.
-func (p *Provider) planned(ctx context.Context, o *providers.Object, variables cty.Value) (made *preview, err error) {
+func (p *Provider) planned(ctx context.Context, o *providers.Object, want cty.Value) (made *preview, err error) {
 	module, err := p.readModule()
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, variables c
 	if err != nil {
 		return nil, err
 	}
-	s.variables = variablesText(variables)
+	s.variables = variablesText(want)
 	if !add.none() {
 		if err := p.joinCopy(ctx, s, add, target{path: state, option: state, lineage: newWorkspace, text: text}); err != nil {
 			return nil, err
