@@ -54,6 +54,7 @@ func must(t *testing.T, g gitx.Git, args ...string) string {
 //
 // row J49, of the environment
 // row J50
+// row J51, of the runner of git
 func TestTheEnvironmentHasNoEffect(t *testing.T) {
 	git, h := repository(t)
 	other, _ := repository(t)

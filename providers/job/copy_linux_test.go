@@ -258,6 +258,7 @@ func (g gitCopies) Run(ctx context.Context, c gitx.Command) (gitx.Output, error)
 
 // Nobody who starts a job waits for its copy, and a cancel does not either.
 //
+// row J18
 // row J58, of a job that is cancelled before it ran
 func TestEndIsAskedForDuringTheCopy(t *testing.T) {
 	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}

@@ -169,6 +169,7 @@ func TestUnreadableRecords(t *testing.T) {
 }
 
 // row X05, of jobs
+// row J13
 func TestCommitRefusesAnOldRevision(t *testing.T) {
 	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
 	r, err := s.Create(job.Record{ID: "j"})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -128,12 +129,27 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 	if err != nil {
 		return err
 	}
+	if !isUnderGit(dir) {
+		view.Warning(a.errScreen(), dir+" is not under git: no ignore rules apply to it, and nobody can say afterwards what the job changed there")
+	}
 	started, err := a.runJob(ctx, p, r, job.Record{Dir: dir})
 	if err != nil {
 		return err
 	}
 	a.tellStarted(ctx, started)
 	return nil
+}
+
+// isUnderGit reports whether a folder is in a repository of git.
+func isUnderGit(dir string) bool {
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
 }
 
 // jobRunInWorkspace starts a job in a workspace.
