@@ -63,14 +63,14 @@ type applyRequest struct {
 }
 
 func (r applyRequest) check() error {
-	named := r.plan.noWait || len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.replace)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt)+len(r.plan.allowDirty) > 0
+	named := r.plan.noWait || r.apply.wake || len(r.plan.targets)+len(r.plan.excludes)+len(r.plan.replace)+len(r.plan.allowReplace)+len(r.plan.allowDestroy)+len(r.plan.allowInterrupt)+len(r.plan.allowDirty) > 0
 	switch {
 	case r.file != "" && r.equivalent != "":
 		return rejected("usage", "apply takes a plan file, or --equivalent with one, and not both")
-	case r.heal && (named || r.apply.wake || r.file+r.equivalent+r.apply.reach != ""):
+	case r.heal && (named || r.file+r.equivalent+r.apply.reach != ""):
 		return rejected("usage", "apply: --heal takes no plan file, --target, --exclude, --replace, --wait, --wake, --reach or --allow-…")
 	case named && r.file+r.equivalent != "":
-		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --replace, --wait and --allow-…")
+		return rejected("usage", "apply: a saved plan fixes these flags: leave out --target, --exclude, --replace, --wait, --wake and --allow-…")
 	default:
 		return r.apply.check()
 	}
