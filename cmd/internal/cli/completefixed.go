@@ -36,6 +36,12 @@ func (a *app) offers(root *cobra.Command) {
 		{"vm logs, vm edit, vm ssh-config", first(a.wantedVMs)},
 		{"container start, container stop, container pause, container unpause, container restart", several(a.containers)},
 		{"container exec, container logs", first(a.containers)},
+		{"engine watch, engine exec", first(a.engineNames)},
+		{"workspace open, workspace close, workspace shell, workspace exec, workspace push, workspace fetch, workspace status", first(a.workspaceNames)},
+		{"workspace diff, workspace log, workspace merge, workspace save, workspace saves, workspace restore", first(a.workspaceNames)},
+		{"job run", first(a.jobBlocks)},
+		{"job status, job wait", several(a.jobNames)},
+		{"job result, job logs, job cancel, job continue", first(a.jobNames)},
 		{"disk unlock", first(a.knownDisks)},
 		{"import", a.offerImports},
 		{"show", first(a.allKnown)},
@@ -159,6 +165,29 @@ func (a *app) wantedVMs(context.Context) []string { return a.wanted(spec.VM) }
 
 // engineNames lists the engines of the files.
 func (a *app) engineNames(context.Context) []string { return a.wanted(spec.Engine) }
+
+// workspaceNames lists the workspaces of the files.
+func (a *app) workspaceNames(context.Context) []string { return a.wanted(spec.Workspace) }
+
+// jobBlocks lists the job blocks of the files.
+func (a *app) jobBlocks(context.Context) []string { return a.wanted(spec.Job) }
+
+// jobNames lists the job blocks of the files, and the jobs that have a record.
+func (a *app) jobNames(ctx context.Context) []string {
+	names := a.jobBlocks(ctx)
+	p, _ := a.quietly(ctx)
+	if p == nil {
+		return names
+	}
+	all, _, err := a.jobs(p, "job list").List()
+	if err != nil {
+		return names
+	}
+	for _, r := range all {
+		names = append(names, string(r.ID))
+	}
+	return names
+}
 
 // wanted lists the resources of a kind in the files.
 func (a *app) wanted(kind spec.Kind) []string {
