@@ -66,7 +66,13 @@ func TestContainerStates(t *testing.T) {
 // containerPlan returns the plan for a container that was applied without the additions to its block.
 func containerPlan(t *testing.T, block, found string, o planner.Options) string {
 	t.Helper()
-	const engine = "engine \"here\" {\n  host = \"unix:///s\"\n}\nimage \"box\" {\n  engine = engine.here\n  ref    = \"box:1\"\n}\n"
+	return containerPlanBeside(t, "", nil, block, found, o)
+}
+
+// containerPlanBeside is containerPlan in an engine with an addition to its block, and with objects of others in it.
+func containerPlanBeside(t *testing.T, in string, others []providers.Object, block, found string, o planner.Options) string {
+	t.Helper()
+	engine := "engine \"here\" {\n  host = \"unix:///s\"\n" + in + "}\nimage \"box\" {\n  engine = engine.here\n  ref    = \"box:1\"\n}\n"
 	source := func(block string) string {
 		return engine + "container \"web\" {\n  engine = engine.here\n  image  = image.box\n" + block + "}\n"
 	}
@@ -93,6 +99,7 @@ func containerPlan(t *testing.T, block, found string, o planner.Options) string 
 			Owner: &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
 		})
 	}
+	docker.inventory.Objects = append(docker.inventory.Objects, others...)
 	open := func(_ context.Context, o planner.Opening) (providers.Provider, error) {
 		if o.Type.Name == "docker" {
 			return inside[spec.Container], nil
@@ -108,4 +115,26 @@ func containerPlan(t *testing.T, block, found string, o planner.Options) string 
 		t.Fatal(err)
 	}
 	return text(p)
+}
+
+// What others have in an engine is told where the block of the engine says so, and nothing is done about it.
+func TestUnmanaged(t *testing.T) {
+	others := []providers.Object{
+		{Kind: spec.Container, ID: "1", Name: "theirs", State: "running"},
+		{Kind: spec.Container, ID: "2", Name: "ours elsewhere", Owner: &providers.Mark{ID: "other", Project: "shop", Address: addr(t, "container.db"), Of: "2"}},
+		{Kind: spec.Image, ID: "3", Name: "docker.io/library/box:2"},
+	}
+	const containers = "found unmanaged : container \"ours elsewhere\" (2) is in engine.here, no block describes it, and it is container.db of the project \"shop\"\n" +
+		"found unmanaged : container \"theirs\" (1) is in engine.here, no block describes it, and it bears no mark of vmctl\n"
+	const images = "found unmanaged : image \"docker.io/library/box:2\" (3) is in engine.here, no block describes it, and it bears no mark of vmctl\n"
+	for in, want := range map[string]string{
+		"": "",
+		"  unmanaged {\n    containers = \"report\"\n  }\n":                          containers,
+		"  unmanaged {\n    containers = \"report\"\n    images = \"report\"\n  }\n": images + containers,
+		"  unmanaged {\n    volumes = \"report\"\n  }\n":                             "",
+	} {
+		if got := containerPlanBeside(t, in, others, "", "running", planner.Options{}); got != want {
+			t.Errorf("%s(-want +got):\n%s", in, cmp.Diff(want, got))
+		}
+	}
 }

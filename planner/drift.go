@@ -230,7 +230,9 @@ func (d *differ) orphans() {
 					Evidence: []string{fmt.Sprintf("%s bears the mark of %s", describe(system, o), o.Owner.Of)},
 					Action:   "left alone: a copy is not vmctl's",
 				})
-			case Absent, Unmarked, Foreign, Moved:
+			case Unmarked, Foreign:
+				d.unmanaged(system, o)
+			case Absent, Moved:
 			}
 		}
 	}

@@ -34,8 +34,25 @@ var engineShape = Block{
 			Doc: "The version of its software.",
 		},
 	},
-	Blocks: []Block{timeoutsBlock, lifecycleBlock},
-	Later:  []string{"docker_context", "type", "unmanaged"},
+	Blocks: []Block{
+		{
+			Name: "unmanaged", Policy: true,
+			Doc: "What a plan says of objects in it that no block describes.",
+			Attrs: []Attr{
+				unmanagedOf("containers"), unmanagedOf("images"), unmanagedOf("networks"), unmanagedOf("volumes"),
+			},
+		},
+		timeoutsBlock, lifecycleBlock,
+	},
+	Later: []string{"docker_context", "type"},
+}
+
+// unmanagedOf returns the attribute that says what a plan says of some objects of an engine.
+func unmanagedOf(name string) Attr {
+	return Attr{
+		Name: name, Type: cty.String, Default: cty.StringVal("ignore"), OneOf: []string{"ignore", "report"},
+		Doc: "Those of its " + name + " that no block describes; report: each is a finding.",
+	}
 }
 
 // forEachOf returns the attribute that makes one resource of a kind for each key.
