@@ -143,6 +143,7 @@ func TestSocketsThatARelayCannotReach(t *testing.T) {
 		{"python3", "tcp", "127.0.0.1:1", "Connection refused"},
 		{"perl", "unix", refused, "Connection refused"},
 		{"perl", "tcp", "127.0.0.1:1", "Connection refused"},
+		{"perl", "tcp", "[::1]:1", "Connection refused"},
 		{"env", "unix", refused, "install python3, perl or netcat-openbsd there"},
 	} {
 		g := withPrograms(t, sshtest.Server{}, test.program).enter(t, guest.Keepalive{})
@@ -150,6 +151,40 @@ func TestSocketsThatARelayCannotReach(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "connect to "+test.address+": ") {
 			t.Errorf("%s, %s: %v, %v; want %s", test.program, test.address, conn, err, test.want)
 		}
+	}
+}
+
+// OpenSSH with its forwarding off says of a unix socket that the connection failed: a relay is tried. Of tcp that is the truth.
+func TestAServerThatSaysThatTheConnectionFailed(t *testing.T) {
+	s := withPrograms(t, sshtest.Server{NoForwarding: ssh.ConnectionFailed}, "python3")
+	g := s.enter(t, guest.Keepalive{})
+	if err := exchange(t, g, "unix", listenIn(s.home)(t, "unix"), [][]byte{[]byte("x")}); err != nil {
+		t.Error(err)
+	}
+	if _, err := g.Dial(t.Context(), "unix", "/no/such.sock"); err == nil || !strings.Contains(err.Error(), "there is no such socket") {
+		t.Errorf("a socket that is not there: %v", err)
+	}
+	if conn, err := g.Dial(t.Context(), "tcp", listenIn(s.home)(t, "tcp")); err == nil || !strings.Contains(err.Error(), "rejected: connect failed") {
+		t.Errorf("tcp: %v, %v", conn, err)
+	}
+	bare := withPrograms(t, sshtest.Server{NoForwarding: ssh.ConnectionFailed}).enter(t, guest.Keepalive{})
+	if _, err := bare.Dial(t.Context(), "unix", filepath.Join(s.home, "echo.sock")); err == nil || !strings.Contains(err.Error(), "rejected: connect failed") {
+		t.Errorf("without a relay: %v", err)
+	}
+}
+
+// nc has nothing to say before it has connected: that it could not is what the first read says.
+func TestNetcatThatCannotConnect(t *testing.T) {
+	g := withPrograms(t, sshtest.Server{NoForwarding: ssh.Prohibited}, "nc.openbsd").enter(t, guest.Keepalive{})
+	conn, err := g.Dial(t.Context(), "tcp", "127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "Connection refused") {
+		t.Errorf("its first read: %v", err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

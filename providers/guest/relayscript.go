@@ -46,12 +46,12 @@ except OSError as e:
 os._exit(0)
 ' "$@"
 fi
-if perl -MIO::Socket::UNIX -MIO::Socket::INET -e 1 >/dev/null 2>&1; then
-  exec perl -MIO::Socket::UNIX -MIO::Socket::INET -e '
+if perl -MIO::Socket::UNIX -MIO::Socket::IP -e 1 >/dev/null 2>&1; then
+  exec perl -MIO::Socket::UNIX -MIO::Socket::IP -e '
 sub put { my ($to, $data) = @_; while (length $data) { my $n = syswrite($to, $data); defined $n or return 0; substr($data, 0, $n) = ""; } 1 }
 $SIG{PIPE} = "IGNORE";
-my $s = $ARGV[0] eq "unix" ? IO::Socket::UNIX->new(Peer => $ARGV[1]) : IO::Socket::INET->new(PeerAddr => $ARGV[1], PeerPort => $ARGV[2], Proto => "tcp");
-$s or die "$!\n";
+my $s = $ARGV[0] eq "unix" ? IO::Socket::UNIX->new(Peer => $ARGV[1]) : IO::Socket::IP->new(PeerHost => $ARGV[1], PeerPort => $ARGV[2], Type => SOCK_STREAM);
+$s or die(($! || $@) . "\n");
 put(\*STDOUT, "\n");
 defined(my $up = fork) or die "$!\n";
 my $data;
@@ -71,9 +71,9 @@ for nc in nc nc.openbsd; do
   if "$nc" -h 2>&1 | grep -q -- -U; then
     echo
     if [ "$1" = unix ]; then
-      exec "$nc" -N -U "$2"
+      exec "$nc" -v -N -U "$2"
     fi
-    exec "$nc" -N "$2" "$3"
+    exec "$nc" -v -N "$2" "$3"
   fi
 done
 exit 127

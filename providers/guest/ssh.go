@@ -285,16 +285,30 @@ func (g *sshGuest) dial(ctx context.Context, network, address string) (net.Conn,
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case errors.As(err, &refused) && (refused.Reason == ssh.UnknownChannelType || refused.Reason == ssh.Prohibited):
-			g.learn(network) // OpenSSH with its forwarding off prohibits it; Dropbear knows no channels of unix sockets
-			lost--
-			continue
+		case errors.As(err, &refused) && (network == "unix" || refused.Reason != ssh.ConnectionFailed):
+			return g.relayInstead(ctx, network, address, refused)
 		case refused != nil, g.pool.ask(l):
 			return nil, err
 		case lost > 0:
 			return nil, g.pool.loss(l)
 		}
 		g.pool.drop(l)
+	}
+}
+
+// relayInstead connects by a relay to a socket that the server does not connect to. Servers differ in what they say when they
+// forward none: Dropbear knows no channels of unix sockets, OpenSSH prohibits tcp, and of a unix socket it says that the
+// connection failed, as if there were none.
+func (g *sshGuest) relayInstead(ctx context.Context, network, address string, refused *ssh.OpenChannelError) (net.Conn, error) {
+	conn, err := g.relay(ctx, network, address)
+	switch {
+	case err == nil:
+		g.learn(network)
+		return conn, nil
+	case errors.Is(err, errNoRelay) && refused.Reason == ssh.ConnectionFailed:
+		return nil, refused
+	default:
+		return nil, err
 	}
 }
 
