@@ -34,7 +34,7 @@ type Effects struct {
 // WithoutTerraform adds the attributes that only Terraform has to those that another type lacks, and
 // returns them all.
 func WithoutTerraform(lacks map[string]string) map[string]string {
-	all := map[string]string{"vm.variables": "only Terraform has it", "vm.outputs": "only Terraform has it"}
+	all := map[string]string{"vm.variables": "only Terraform has it", "vm.variables_json": "only Terraform has it", "vm.outputs": "only Terraform has it"}
 	maps.Copy(all, lacks)
 	return all
 }

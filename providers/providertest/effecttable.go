@@ -39,6 +39,7 @@ var effects = []effect{
 	{kind: spec.VM, path: "template", on: onKernel, values: templates},
 	{kind: spec.VM, path: "params", on: onKernel, values: fixed(params("one"), params("two"))},
 	{kind: spec.VM, path: "variables", on: onKernel, values: fixed(params("one"), params("two"))},
+	{kind: spec.VM, path: "variables_json", on: onKernel, values: texts(`{"value":["one"]}`, `{"value":["two"]}`)},
 	{kind: spec.VM, path: "outputs", on: onKernel, values: fixed(params("one"), params("two"))},
 	{kind: spec.VM, path: "plain", on: onKernel, values: fixed(cty.True, cty.False)},
 	{kind: spec.VM, path: "mount.source", on: onKernel, values: texts("/srv/one", "/srv/two")},
