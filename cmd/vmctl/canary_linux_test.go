@@ -91,7 +91,7 @@ func canaryShape(kind string) (language.Block, []string) {
 	}
 	shape, _ := language.Shape(language.Kind(kind))
 	return shape, slices.DeleteFunc(language.SensitivePaths(language.Kind(kind)), func(path string) bool {
-		return strings.HasPrefix(path, "provision.") || path == "variables"
+		return strings.HasPrefix(path, "provision.") || path == "variables" || path == "variables_json"
 	})
 }
 
