@@ -78,6 +78,8 @@ func takeIn(a spec.Address) string {
 func (o *orderer) isKept(i int) bool {
 	c := &o.plan.Changes[i]
 	switch {
+	case o.isShutIn(i):
+		return !o.delta.options.Destroy
 	case c.Record == nil, c.Action == providers.Forget, c.Object == nil && c.Blocked == nil:
 		return o.delta.Aside[c.Address] && c.Record != nil && c.Action != providers.Forget
 	case o.active(i):
@@ -85,6 +87,13 @@ func (o *orderer) isKept(i int) bool {
 	default:
 		return true
 	}
+}
+
+// isShutIn reports whether an object was not read because what it is inside of is off, and is wanted elsewhere.
+func (o *orderer) isShutIn(i int) bool {
+	c := &o.plan.Changes[i]
+	sleep := o.world.System(c.System).sleep
+	return c.Record != nil && c.Want != nil && (sleep == resting || sleep == starting) && c.Want.Inside != c.Inside
 }
 
 // isNow reports whether something is done about a change in this round, isLate whether it

@@ -88,7 +88,7 @@ func (o *orderer) fate(i int) bool {
 func (o *orderer) staysShutIn(i int) bool {
 	c := &o.plan.Changes[i]
 	system := o.world.System(c.System)
-	if _, idle := o.idle[i]; !idle || system.sleep != starting || c.Want == nil || c.Record == nil || o.delta.options.Destroy || c.Want.Inside == c.Inside {
+	if _, idle := o.idle[i]; !idle || system.sleep != starting || !o.isShutIn(i) || o.delta.options.Destroy {
 		return false
 	}
 	if o.world.System(o.world.wanted[c.Address]).sleep == resting { // nothing can be made there either

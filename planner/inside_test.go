@@ -469,3 +469,26 @@ func TestTakenOutOfWhatDoesNotComeUp(t *testing.T) {
 		})
 	}
 }
+
+// What was not read because the VM around it is off, and is wanted in another one, keeps that VM: also where nothing can be made in
+// the other one yet.
+func TestWhatIsShutInKeepsWhatIsAround(t *testing.T) {
+	const old, other = "vm \"a\" {\n  running = false\n}\n", "vm \"z\" {\n  running = false\n}\n"
+	for name, there := range map[string]string{"the other one is off": old + other, "the other one is to be made": old} {
+		t.Run(name, func(t *testing.T) {
+			s := after(t, there+treeBox)
+			s.config = load(t, other+strings.Replace(treeBox, "vm.a", "vm.z", 1))
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stepsOf(p, "vm.a") != "" || !strings.Contains(text(p), "blocked: box.b is inside of it, and is to be kept") {
+				t.Errorf("the plan is\n%s", text(p))
+			}
+			s.options.Destroy = true
+			if p, err = s.plan(); err != nil || stepsOf(p, "vm.a") == "" {
+				t.Errorf("%v: the plan to destroy is\n%s", err, text(p))
+			}
+		})
+	}
+}
