@@ -88,11 +88,17 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 		}
 		a.logObserved(ctx, world)
 		if asleep := plan.Sleepers(); m.apply.wake && !r.woken && len(asleep) > 0 {
-			limit()
-			if err := errors.Join(world.Close(), a.wake(ctx, p, m, &r, asleep)); err != nil {
-				return err
+			worth, err := a.isWorthWaking(ctx, p, r, asleep)
+			if err != nil {
+				return errors.Join(err, world.Close())
 			}
-			continue
+			if worth {
+				limit()
+				if err := errors.Join(world.Close(), a.wake(ctx, p, m, &r, asleep)); err != nil {
+					return err
+				}
+				continue
+			}
 		}
 		err = a.agree(ctx, p, m, r, plan)
 		if err == nil {

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"vmctl/cmd/internal/view"
@@ -10,6 +12,25 @@ import (
 	"vmctl/planner"
 	"vmctl/spec"
 )
+
+// isWorthWaking reports whether a plan could be carried out if there were no work in some VMs that are off: nothing is started for
+// one that is refused all the same.
+func (a *app) isWorthWaking(ctx context.Context, p *project, r round, asleep []spec.Address) (bool, error) {
+	o := r.options
+	if o.Allow.Dirty = maps.Clone(o.Allow.Dirty); o.Allow.Dirty == nil {
+		o.Allow.Dirty = map[spec.Address]bool{}
+	}
+	for addr, record := range r.snapshot.Records {
+		if slices.Contains(asleep, record.Inside) {
+			o.Allow.Dirty[addr] = true
+		}
+	}
+	plan, world, err := planner.Make(ctx, a.opener(p), p.config, r.snapshot, o)
+	if err != nil {
+		return false, err
+	}
+	return !plan.Forbidden(), world.Close()
+}
 
 // wake is a round that only starts VMs which are off, as their records say, so that the next round sees what is in them. They stay
 // on if the next round is refused.
