@@ -130,7 +130,7 @@ func (t *task) await(ctx context.Context) (*guard.Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		d := t.p.host.Observer().Derive(ctx, r)
+		r, d := t.p.store.Look(ctx, r, t.p.host.Observer())
 		switch {
 		case d.Status == Completed:
 			return guard.Did(providers.Done, fmt.Sprintf("job %s completed", id)), nil

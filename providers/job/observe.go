@@ -169,6 +169,22 @@ func (o Observer) IsOrphan(ctx context.Context, r Record) bool {
 	return !o.Derive(ctx, r).Status.IsTerminal()
 }
 
+// Look derives the status of a job that the store has. A worker that ends writes that first, and is gone then: a record that was
+// read before says that the job is stale, and one that is read after the look at its processes says how it ended.
+func (s Store) Look(ctx context.Context, r Record, o Observer) (Record, Derived) {
+	for {
+		d := o.Derive(ctx, r)
+		if r.Status.IsTerminal() || !d.Status.IsTerminal() {
+			return r, d
+		}
+		now, err := s.Read(r.ID)
+		if err != nil || now.Revision == r.Revision {
+			return r, d
+		}
+		r = now
+	}
+}
+
 // NeedsWorker reports whether a job in a VM has lost its worker: another one has to take it up.
 func (o Observer) NeedsWorker(r Record) bool {
 	if r.Status.IsTerminal() || r.Status == Queued || r.Worker == nil || r.Inside == "" {

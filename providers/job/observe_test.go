@@ -225,3 +225,43 @@ func TestARecordOfTheFirstVersionIsRead(t *testing.T) {
 		t.Errorf("version %d, %s, %v", r.FormatVersion, r.Status, err)
 	}
 }
+
+// dying is a host on which the worker of a job writes its end, and is gone, between the reading of its record and the look at its
+// process.
+type dying struct {
+	host
+	end func()
+}
+
+func (d dying) Verify(id process.Identity) (process.Verdict, string) {
+	d.end()
+	return d.host.Verify(id)
+}
+
+// A job that ends while it is looked at is no stale one.
+//
+// row J07, of what is shown
+func TestAJobThatEndsWhileItIsLookedAt(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	for _, ends := range []bool{true, false} {
+		id := job.ID(fmt.Sprintf("j-ends-%t", ends))
+		r := record(t, s, id, job.Running, func(r *job.Record) { r.Worker, r.Process = &process.Identity{PID: 7}, nil })
+		done := !ends
+		o := job.Observer{Now: noon, Processes: dying{host: host{}, end: func() {
+			if done {
+				return
+			}
+			done = true
+			zero := 0
+			if _, err := s.Update(t.Context(), id, func(r *job.Record) error {
+				return job.Finish(r, *r.Worker, job.Outcome{ExitCode: &zero}, noon)
+			}); err != nil {
+				t.Error(err)
+			}
+		}}}
+		want := map[bool]job.Status{true: job.Completed, false: job.Stale}[ends]
+		if now, d := s.Look(t.Context(), r, o); d.Status != want || ends && now.Status != want {
+			t.Errorf("ends %t: it is %s, derived %s (%s); want %s", ends, now.Status, d.Status, d.Reason, want)
+		}
+	}
+}

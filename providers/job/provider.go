@@ -61,7 +61,7 @@ func (p *Provider) object(ctx context.Context, k providers.Known, r Record) prov
 		Kind: spec.Job, ID: id, Name: k.Name, State: "present", Attrs: cty.ObjectVal(attrs), Unreadable: map[string]string{}, Findings: findings,
 		Owner: p.settings.Project.MarkOf(k.Address, id), Fingerprint: fingerprint(id, r),
 	}
-	if d := p.host.Observer().Derive(ctx, r); d.Status.IsTerminal() && d.Status != Completed {
+	if _, d := p.store.Look(ctx, r, p.host.Observer()); d.Status.IsTerminal() && d.Status != Completed {
 		o.Findings = append(o.Findings, finding(r, d))
 	}
 	return o

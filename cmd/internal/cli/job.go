@@ -117,8 +117,8 @@ type jobView struct {
 
 func (a *app) observer() job.Observer { return job.Observer{Processes: process.Host{}, Now: a.now()} }
 
-func (a *app) viewOf(ctx context.Context, r job.Record) jobView {
-	d := a.observer().Derive(ctx, r)
+func (a *app) viewOf(ctx context.Context, s job.Store, r job.Record) jobView {
+	r, d := s.Look(ctx, r, a.observer())
 	return jobView{Record: r, Derived: d.Status, DerivedReason: d.Reason}
 }
 
@@ -142,7 +142,7 @@ func (a *app) readJobOf(ctx context.Context, p *project, id, command string) (jo
 		case !ran:
 			return s, jobView{}, rejected("not_found", addr.String()+" has no job: it never ran", a.commandLine("job run", planFlags{}, addr.String()))
 		}
-		return s, a.viewOf(ctx, r), nil
+		return s, a.viewOf(ctx, s, r), nil
 	}
 	if err := job.ID(id).Check(); err != nil {
 		return s, jobView{}, rejected("bad_args", err.Error())
@@ -151,7 +151,7 @@ func (a *app) readJobOf(ctx context.Context, p *project, id, command string) (jo
 	if err != nil {
 		return s, jobView{}, a.jobProblem(err)
 	}
-	return s, a.viewOf(ctx, r), nil
+	return s, a.viewOf(ctx, s, r), nil
 }
 
 // jobEnd returns the exit status that stands for how a job ended; nil: it completed.
@@ -175,7 +175,7 @@ func (a *app) waitForJobs(ctx context.Context, s job.Store, ids []string, ended 
 			if err != nil {
 				return a.jobProblem(err)
 			}
-			if v := a.viewOf(ctx, r); v.Derived.IsTerminal() {
+			if v := a.viewOf(ctx, s, r); v.Derived.IsTerminal() {
 				ended(v)
 				break
 			}
@@ -198,7 +198,7 @@ func (a *app) jobsLeft(ctx context.Context, s job.Store, ids []string, cause err
 		if err != nil {
 			return a.jobProblem(err)
 		}
-		if v := a.viewOf(ctx, r); !v.Derived.IsTerminal() {
+		if v := a.viewOf(ctx, s, r); !v.Derived.IsTerminal() {
 			left, how = append(left, id), append(how, "job "+id+" is "+string(v.Derived))
 		}
 	}

@@ -74,7 +74,7 @@ func (a *app) runBlock(ctx context.Context, text string, r jobRequest) error {
 	if err != nil {
 		return err
 	}
-	a.tellStarted(ctx, started)
+	a.tellStarted(ctx, a.jobs(p, "job run"), started)
 	return nil
 }
 

@@ -49,7 +49,7 @@ func (a *app) jobCancel(ctx context.Context, id string) error {
 	}
 	r, outcome, err := c.Cancel(ctx, v.ID)
 	if err == nil {
-		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(ctx, r)}, func(screen view.Screen) {
+		a.show(cancelDocument{view.FormatVersion, outcome, a.viewOf(ctx, s, r)}, func(screen view.Screen) {
 			view.Note(screen, fmt.Sprintf("Job %s: %s. It is %s.", id, outcome, r.Status))
 		})
 		return nil

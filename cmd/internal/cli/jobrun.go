@@ -136,7 +136,7 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 	if err != nil {
 		return err
 	}
-	a.tellStarted(ctx, started)
+	a.tellStarted(ctx, a.jobs(p, "job run"), started)
 	return nil
 }
 
@@ -162,7 +162,7 @@ func (a *app) jobRunInWorkspace(ctx context.Context, r jobRequest) error {
 	if err != nil {
 		return err
 	}
-	a.tellStarted(ctx, started)
+	a.tellStarted(ctx, a.jobs(p, "job run"), started)
 	return nil
 }
 
@@ -224,8 +224,8 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 }
 
 // tellStarted tells that a job runs.
-func (a *app) tellStarted(ctx context.Context, started job.Record) {
-	v := a.viewOf(ctx, started)
+func (a *app) tellStarted(ctx context.Context, store job.Store, started job.Record) {
+	v := a.viewOf(ctx, store, started)
 	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
 		where := v.Dir
 		if v.Workspace != "" {

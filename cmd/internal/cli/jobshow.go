@@ -136,13 +136,14 @@ func (a *app) jobList(ctx context.Context, all bool) error {
 	if err != nil {
 		return err
 	}
-	records, unread, err := a.jobs(p, "job list").List()
+	store := a.jobs(p, "job list")
+	records, unread, err := store.List()
 	if err != nil {
 		return err
 	}
 	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
 	for _, r := range records {
-		if v := a.viewOf(ctx, r); all || v.Derived != job.Queued {
+		if v := a.viewOf(ctx, store, r); all || v.Derived != job.Queued {
 			doc.Jobs = append(doc.Jobs, v)
 		}
 	}
@@ -305,7 +306,7 @@ func (a *app) jobLogs(ctx context.Context, id string, r jobLogRequest) error {
 		if err != nil {
 			return a.jobProblem(err)
 		}
-		v = a.viewOf(ctx, now)
+		v = a.viewOf(ctx, s, now)
 	}
 }
 
