@@ -266,7 +266,35 @@ func (w *evaluation) objectOf(n *node, i instance) cty.Value {
 	if !ok {
 		return i.object
 	}
+	i.export = i.withIgnored(n.resource.shape, values)
 	return i.withComputed(n.resource.shape, values)
+}
+
+// withIgnored returns the attributes of an instance as references see them, with those that its ignore_changes names as they are: what
+// the files say of them is never applied.
+func (i instance) withIgnored(shape Block, values cty.Value) map[string]cty.Value {
+	list := ctyread.List(ctyread.Attr(ctyread.Attr(i.resource.Policy, "lifecycle"), "ignore_changes"))
+	ignored := map[string]bool{}
+	for _, path := range list {
+		if path.IsKnown() && !path.IsNull() {
+			ignored[path.AsString()] = true
+		}
+	}
+	if len(ignored) == 0 {
+		return i.export
+	}
+	all := maps.Clone(i.export)
+	for _, a := range shape.Attrs {
+		v := ctyread.Attr(values, a.Name)
+		named := ignored[a.Name] || ignored["all"] && a.Name != "running"
+		if !named || !wanted.has(a, shape) || v == cty.NilVal || v.IsNull() || v.ContainsMarked() || all[a.Name].ContainsMarked() || !v.IsWhollyKnown() {
+			continue
+		}
+		if v, err := convert.Convert(v, a.Type); err == nil {
+			all[a.Name] = exported.value(a, v)
+		}
+	}
+	return all
 }
 
 // withObserved returns attributes as references see them, with those that an object really has in their
