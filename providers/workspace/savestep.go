@@ -34,8 +34,14 @@ func (s *steps) fetches() bool {
 	return !slices.ContainsFunc(o.Dirty, func(d providers.Dirt) bool { return d.Sort != Commits })
 }
 
-// succeeds reports whether another workspace takes the place of the one that is removed.
-func (s *steps) succeeds() bool { return s.Change.Action == providers.ReplaceIt || s.Change.Succeeds }
+// succeeds reports whether another workspace takes the place of the one that is removed, and can have its work: one of another
+// branch, or of another repository, cannot.
+func (s *steps) succeeds() bool {
+	if s.Change.Action != providers.ReplaceIt {
+		return s.Change.Succeeds
+	}
+	return !slices.ContainsFunc(s.Change.Edits, func(e providers.Edit) bool { return e.Path == "branch" || e.Path == "repo" })
+}
 
 func (s *steps) onDestroy() string {
 	return ctyread.Text(ctyread.Attr(s.Change.Policy, "sync"), "on_destroy")
