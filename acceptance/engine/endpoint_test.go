@@ -45,6 +45,8 @@ vm "dev" {
 `
 	p := projectOf(t, sharedDaemon(t), inVM+strings.NewReplacer("host ", "vm   = vm.dev\n  host ", "SOCKET", "INSIDE").Replace(main))
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
+	t.Setenv("DOCKER_CONTEXT", "another") // the engine is told by vmctl alone
+	t.Setenv("DOCKER_TLS_VERIFY", "1")
 	p.run(0, "apply", "--auto-approve", "--target=vm.dev")
 	root := strings.TrimSpace(p.run(0, "vm", "exec", "dev", "--", "pwd"))
 	inside := filepath.Join(root, "s") // the path of a socket has at most 107 bytes

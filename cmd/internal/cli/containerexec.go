@@ -28,18 +28,39 @@ func (a *app) containerExecCommand() *cobra.Command {
 }
 
 // containerExec runs a command in a container, and marks the VM around its engine as busy meanwhile.
-func (a *app) containerExec(ctx context.Context, name string, command []string) (err error) {
+func (a *app) containerExec(ctx context.Context, name string, command []string) error {
+	visitor := visit{vm: name, command: "vmctl container exec", program: command[0]}
+	return a.inEngineOf(ctx, spec.Container, visitor, func(v observedAddress) error {
+		if ctyread.Text(v.object.Attrs, "state") != containerRunning {
+			return before{err: a.notRunning(v)}
+		}
+		g, err := a.guest(ctx, v)
+		if err != nil {
+			return before{err: err}
+		}
+		code, err := a.execIn(ctx, g, command)
+		var refused *providers.Problem
+		var fate *providers.FateError // it is not known what the command did
+		if err != nil && ctx.Err() != nil || !errors.As(err, &fate) && errors.As(err, &refused) {
+			return before{err: err}
+		}
+		return exited(code, err)
+	})
+}
+
+// inEngineOf uses an engine, or an object of a kind that is in one, and marks the VM around the engine as busy meanwhile. The way
+// into it ends with use. v names the object, and what is run.
+func (a *app) inEngineOf(ctx context.Context, kind spec.Kind, v visit, use func(observedAddress) error) (err error) {
 	p, err := a.openRecorded(ctx)
 	if err != nil {
 		return before{err: err}
 	}
-	addr, err := oneOfKind(p, spec.Container, name)
+	addr, err := oneOfKind(p, kind, v.vm)
 	if err != nil {
 		return before{err: err}
 	}
 	if vm, is := vmAround(p, addr); is {
-		words := visit{command: "vmctl container exec " + addr.String() + " in", program: command[0]}.words(vm)
-		leave, unentered := a.enter(ctx, p, vm, words)
+		leave, unentered := a.enter(ctx, p, vm, visit{command: v.command + " " + addr.String() + " in", program: v.program}.words(vm))
 		if unentered != nil {
 			return before{err: unentered}
 		}
@@ -49,25 +70,12 @@ func (a *app) containerExec(ctx context.Context, name string, command []string) 
 	if err != nil {
 		return before{err: err}
 	}
-	defer func() { err = errors.Join(err, s.world.Close()) }() // the way into the container ends with it
-	v, err := a.containerAt(s, addr, "run "+command[0]+" in "+addr.String())
-	if err == nil && ctyread.Text(v.object.Attrs, "state") != containerRunning {
-		err = a.notRunning(v)
-	}
+	defer func() { err = errors.Join(err, s.world.Close()) }()
+	found, err := a.containerAt(s, addr, "run "+v.program+" in "+addr.String())
 	if err != nil {
 		return before{err: err}
 	}
-	g, err := a.guest(ctx, v)
-	if err != nil {
-		return before{err: err}
-	}
-	code, err := a.execIn(ctx, g, command)
-	var refused *providers.Problem
-	var fate *providers.FateError // it is not known what the command did
-	if err != nil && ctx.Err() != nil || !errors.As(err, &fate) && errors.As(err, &refused) {
-		return before{err: err}
-	}
-	return exited(code, err)
+	return use(found)
 }
 
 // vmAround returns the VM that the engine of a container is in.

@@ -32,21 +32,13 @@ func (a *app) editor() ([]string, error) {
 
 // typedIn opens a draft in the editor, and returns its text afterwards.
 func (a *app) typedIn(ctx context.Context, editor []string, d draft, line int) ([]byte, error) {
-	a.stdout.drain(ctx, 0)
-	a.stderr.drain(ctx, 0)
-	out := a.env.Stdout
-	if a.global.json { // standard output is for the document alone
-		out = a.env.Stderr
-	}
-	back := func() {}
-	if a.env.Lend != nil {
-		back = a.env.Lend()
-	}
-	status, err := run.Attached(run.Command{
+	c := run.Command{
 		Args: append(editor[:len(editor):len(editor)], opened(editor[0], d.copy, line)...), Env: withoutVariables(a.env.Environ), Dir: a.env.Dir,
-		Stdin: a.env.Stdin, Stdout: out, Stderr: a.env.Stderr,
-	})
-	back()
+	}
+	if a.global.json { // standard output is for the document alone
+		c.Stdout = a.env.Stderr
+	}
+	status, err := a.attended(ctx, c)
 	next := []string{"name an editor: EDITOR=nano " + a.commandLine("vm edit", planFlags{}, d.address.String())}
 	switch {
 	case ctx.Err() != nil:

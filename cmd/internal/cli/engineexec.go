@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,80 +37,47 @@ func (a *app) engineExecCommand() *cobra.Command {
 }
 
 // engineExec runs a command on this host that talks to an engine, and marks the VM around the engine as busy meanwhile.
-func (a *app) engineExec(ctx context.Context, name string, command []string) (err error) {
-	p, err := a.openRecorded(ctx)
-	if err != nil {
-		return before{err: err}
-	}
-	addr, err := oneOfKind(p, spec.Engine, name)
-	if err != nil {
-		return before{err: err}
-	}
-	if vm, is := vmAround(p, addr); is {
-		words := visit{command: "vmctl engine exec " + addr.String() + " in", program: command[0]}.words(vm)
-		leave, unentered := a.enter(ctx, p, vm, words)
-		if unentered != nil {
-			return before{err: unentered}
+func (a *app) engineExec(ctx context.Context, name string, command []string) error {
+	visitor := visit{vm: name, command: "vmctl engine exec", program: command[0]}
+	return a.inEngineOf(ctx, spec.Engine, visitor, func(v observedAddress) (err error) {
+		host := ctyread.Text(v.object.Attrs, "endpoint")
+		if host == "" {
+			g, failed := a.guest(ctx, v)
+			if failed != nil {
+				return before{err: failed}
+			}
+			way, failed := relayFrom(ctx, g)
+			if failed != nil {
+				return before{err: errors.Join(failed, g.Close())}
+			}
+			defer func() { err = errors.Join(err, way.close(), g.Close()) }()
+			host = way.host()
 		}
-		defer func() { err = errors.Join(err, leave()) }()
-	}
-	s, err := a.observeProject(ctx, p)
-	if err != nil {
-		return before{err: err}
-	}
-	defer func() { err = errors.Join(err, s.world.Close()) }() // the way into the engine ends with it
-	v, err := a.containerAt(s, addr, "run "+command[0]+" on "+addr.String())
-	if err != nil {
-		return before{err: err}
-	}
-	host := ctyread.Text(v.object.Attrs, "endpoint")
-	if host == "" {
-		g, err := a.guest(ctx, v)
+		code, err := a.onEngine(ctx, host, command)
 		if err != nil {
 			return before{err: err}
 		}
-		way, err := relayFrom(ctx, g)
-		if err != nil {
-			return before{err: errors.Join(err, g.Close())}
-		}
-		defer func() { err = errors.Join(err, way.close(), g.Close()) }()
-		host = way.host()
-	}
-	code, err := a.onEngine(ctx, host, command)
-	if err != nil {
-		return before{err: err}
-	}
-	return exited(code, nil)
+		return exited(code, nil)
+	})
 }
 
 // onEngine runs a command on this host with the address of an engine.
 func (a *app) onEngine(ctx context.Context, host string, command []string) (int, error) {
-	var environ []string
-	for _, entry := range withoutVariables(a.env.Environ) {
-		if name, _, _ := strings.Cut(entry, "="); name != "DOCKER_HOST" && name != "DOCKER_CONTEXT" && name != "DOCKER_TLS_VERIFY" {
-			environ = append(environ, entry)
-		}
-	}
-	environ = append(environ, "DOCKER_HOST="+host)
-	if a.global.json {
-		env := a.env
-		env.Environ = environ
-		g, err := onThisHost(env)
-		if err != nil {
-			return 0, err
-		}
-		return a.execIn(ctx, g, commandIn(a.env.Dir, command))
-	}
-	a.stdout.drain(ctx, 0)
-	a.stderr.drain(ctx, 0)
-	back := func() {}
-	if a.env.Lend != nil {
-		back = a.env.Lend()
-	}
-	defer back()
-	return run.Attached(run.Command{
-		Args: command, Env: environ, Dir: a.env.Dir, Stdin: a.env.Stdin, Stdout: a.env.Stdout, Stderr: a.env.Stderr,
+	environ := slices.DeleteFunc(withoutVariables(a.env.Environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains([]string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY"}, name)
 	})
+	environ = append(environ, "DOCKER_HOST="+host)
+	if !a.global.json {
+		return a.attended(ctx, run.Command{Args: command, Env: environ, Dir: a.env.Dir})
+	}
+	env := a.env
+	env.Environ = environ
+	g, err := onThisHost(env)
+	if err != nil {
+		return 0, err
+	}
+	return a.execIn(ctx, g, commandIn(a.env.Dir, command))
 }
 
 // engineRelay relays the connections to a socket of this host into an engine.

@@ -111,6 +111,12 @@ func (a *app) attendLocally(ctx context.Context, g providers.Guest, c providers.
 	if len(c.Args) == 0 {
 		args = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
 	}
+	return a.attended(ctx, run.Command{Args: append(args, c.Args...), Env: env, Dir: dir})
+}
+
+// attended runs a program of this host in front of the terminal of this process, which is the program's own meanwhile. Its
+// standard output is that of this process, unless c has another one.
+func (a *app) attended(ctx context.Context, c run.Command) (int, error) {
 	a.stdout.drain(ctx, 0)
 	a.stderr.drain(ctx, 0)
 	back := func() {}
@@ -118,7 +124,9 @@ func (a *app) attendLocally(ctx context.Context, g providers.Guest, c providers.
 		back = a.env.Lend()
 	}
 	defer back()
-	return run.Attached(run.Command{
-		Args: append(args, c.Args...), Env: env, Dir: dir, Stdin: a.env.Stdin, Stdout: a.env.Stdout, Stderr: a.env.Stderr,
-	})
+	c.Stdin, c.Stderr = a.env.Stdin, a.env.Stderr
+	if c.Stdout == nil {
+		c.Stdout = a.env.Stdout
+	}
+	return run.Attached(c)
 }
