@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"vmctl/internal/gitx"
@@ -139,12 +140,15 @@ func (f *filler) fromDisk(ctx context.Context, name string) error {
 	case !info.Mode().IsRegular():
 		return nil
 	}
-	in, err := f.from.Open(name)
+	in, err := f.from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that took its place holds up nobody
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // it is only read
-	return f.write(name, info.Mode().Perm()&0o100 != 0, in)
+	defer in.Close()                                                        //nolint:errcheck // it is only read
+	if opened, err := in.Stat(); err != nil || !os.SameFile(info, opened) { // another one is in its place now: a link, perhaps
+		return err
+	}
+	return f.write(name, info.Mode().Perm()&0o100 != 0, untilDone{ctx, in})
 }
 
 // objects writes the files that are objects of git.
@@ -247,6 +251,20 @@ func (f *filler) makeLinks() (left int, err error) {
 		}
 	}
 	return left, nil
+}
+
+// untilDone reads until a context ends.
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // of one copy
+	in  io.Reader
+}
+
+// Read implements io.Reader.
+func (u untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.in.Read(b)
 }
 
 // removeTree removes a folder, also one whose folders its job has made unreadable.

@@ -16,6 +16,7 @@ import (
 
 	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
+	"vmctl/internal/process"
 	"vmctl/providers/job"
 )
 
@@ -219,10 +220,8 @@ func TestWithoutGitNoCopyIsMade(t *testing.T) {
 	}
 }
 
-// A worker that was killed leaves the copy; what ends its record removes it.
-//
-// row J58, of a worker that was killed
-func TestReconcileRemovesTheCopy(t *testing.T) {
+// What ends the record of a job removes its copy.
+func TestTheEndOfARecordRemovesTheCopy(t *testing.T) {
 	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
 	id := job.ID("j-killed-copy")
 	record(t, s, id, job.Running, func(*job.Record) {})
@@ -289,5 +288,56 @@ func TestACopyHasTheFolderOfItsJob(t *testing.T) {
 				t.Errorf("%s (%s), %v: it saw %q, want %q", r.Status, r.Reason, err, out, want)
 			}
 		})
+	}
+}
+
+// A worker that is killed while it copies leaves the copy; reconcile ends the record, and removes it.
+//
+// row J58, of a worker that was killed
+func TestAWorkerIsKilledWhileItCopies(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	dir, _ := dirty(t)
+	_, err := s.Create(job.Record{ID: "j-filling", Agent: job.Plain, Command: []string{"true"}, Dir: dir, Created: time.Now(), Containment: "worktree", Scope: "head"})
+	if err := errors.Join(err, s.WritePrompt("j-filling", nil)); err != nil {
+		t.Fatal(err)
+	}
+	worker, _ := play(t, s, "j-filling", "filling")
+	if _, err := os.Stat(s.Path("j-filling", "copy")); err != nil {
+		t.Fatalf("the copy is not begun: %v", err)
+	}
+	kill(t, worker)
+	o := job.Observer{Processes: process.Host{}, Now: time.Now()}
+	if closed, failed, err := s.ReconcileAll(t.Context(), o); err != nil || len(failed) > 0 || len(closed) != 1 {
+		t.Fatalf("reconcile: %v, %v, %v", closed, failed, err)
+	}
+	if r := leftNothing(t, s, "j-filling"); r.Status != job.Stale {
+		t.Errorf("it is %s: %s", r.Status, r.Reason)
+	}
+}
+
+// gitStays is git on this host; it never ends when it reads the files of a copy, and says that it is there.
+type gitStays struct{ stay func() }
+
+func (g gitStays) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
+	if slices.Contains(c.Args, "cat-file") {
+		g.stay()
+	}
+	return gitHere{}.Run(ctx, c)
+}
+
+// What a job changed is told whatever it made in its copy: repositories of its own, and what nobody may read.
+func TestEditsBesideARepositoryInTheCopy(t *testing.T) {
+	const inner = "git -c init.defaultBranch=main init -q empty; : >empty/file; git -c init.defaultBranch=main init -q full; echo x >full/file; " +
+		"git -C full add file; git -C full -c user.name=a -c user.email=a@example.com commit -q -m x; mkdir closed; : >closed/file; chmod 000 closed/file closed; echo more >>old"
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	dir, _ := dirty(t)
+	workerEnds(t, start(t, s, "j-nested", dir, inner, contained(t, s, "j-nested", "head", "")))
+	r := leftNothing(t, s, "j-nested")
+	want := []job.Edit{{"closed/file", job.Added}, {"empty/file", job.Added}, {"full/file", job.Added}, {"old", job.Edited}}
+	if diff := cmp.Diff(want, r.Edits); diff != "" || !r.Patch {
+		t.Errorf("patch %t, edits (-want +got):\n%s\n%q", r.Patch, diff, r.Warnings)
+	}
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, `["empty" "full"]`) {
+		t.Errorf("warnings %q", text)
 	}
 }

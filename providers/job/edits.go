@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -98,6 +99,13 @@ func (c *workCopy) into(ctx context.Context, o *Outcome, patch string) {
 }
 
 func (c *workCopy) edits(ctx context.Context, o *Outcome) error {
+	repositories, err := c.flatten()
+	if len(repositories) > 0 {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("it made repositories of git in its copy, whose commits are gone with it: %q", repositories))
+	}
+	if err != nil {
+		return err
+	}
 	after, err := c.now(ctx)
 	if err != nil {
 		return err
@@ -126,6 +134,44 @@ func (c *workCopy) edits(ctx context.Context, o *Outcome) error {
 		o.Warnings = append(o.Warnings, fmt.Sprintf("it changed %d files of its copy, of which the record names %d", len(all), mostChanged))
 	}
 	return nil
+}
+
+// flatten makes plain folders of the repositories that the job has made in its copy, and all of the copy readable: git would not look
+// into them. It returns the folders of the repositories, under the top.
+func (c *workCopy) flatten() (repositories []string, err error) {
+	var found []string
+	err = filepath.WalkDir(c.tree(), func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.Name() == ".git":
+			found = append(found, name)
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+		case e.IsDir():
+			return readable(name, e, 0o700)
+		case e.Type().IsRegular():
+			return readable(name, e, 0o400)
+		}
+		return nil
+	})
+	for _, name := range found {
+		err = errors.Join(err, removeTree(name))
+		if rel, failed := filepath.Rel(c.tree(), filepath.Dir(name)); failed == nil {
+			repositories = append(repositories, filepath.ToSlash(rel))
+		}
+	}
+	return repositories, err
+}
+
+// readable adds permissions of the owner to a file or folder that lacks them.
+func readable(name string, e fs.DirEntry, wanted fs.FileMode) error {
+	info, err := e.Info()
+	if err != nil || info.Mode().Perm()&wanted == wanted {
+		return err
+	}
+	return os.Chmod(name, info.Mode().Perm()|wanted)
 }
 
 // diff writes the differences between the beginning of the copy and its index.

@@ -96,6 +96,8 @@ func playWorker(dir string, id job.ID, phase string) error {
 			_ = os.WriteFile(s.Path(id, "looked"), text, 0o600) //nolint:errcheck // the command waits for it
 			return noon.Add(time.Duration(len(text)) * time.Hour)
 		}
+	case "filling":
+		w.Git = gitStays{stay}
 	case "copies":
 		told := false
 		w.Git, w.Ready = gitCopies{store: s, id: id, told: &told}, func(error) { told = true }
