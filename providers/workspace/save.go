@@ -12,6 +12,7 @@ import (
 
 	"vmctl/internal/gitx"
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // Saver saves the work of workspaces in the repositories of this host.
@@ -31,6 +32,8 @@ var _ Saver = (*Provider)(nil)
 // SaveOptions say what is saved.
 type SaveOptions struct {
 	Ignored bool // the files that git ignores, too
+	// As is the address under which the save is kept; zero: the one of its mark, which is older than a moved block.
+	As spec.Address
 }
 
 // Saved is a save.
@@ -71,6 +74,11 @@ func (p *Provider) Save(ctx context.Context, id providers.ID, o SaveOptions) (Sa
 	}
 	if w.Owner == nil {
 		return Saved{}, &RefusedError{Why: "it bears no mark of a project"}
+	}
+	if (o.As != spec.Address{}) {
+		owner, named := *w.Owner, *w
+		owner.Address, named.Owner = o.As, &owner
+		w = &named
 	}
 	force := ""
 	if o.Ignored {

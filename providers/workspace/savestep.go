@@ -72,7 +72,7 @@ func (t *task) save(ctx context.Context) (*guard.Outcome, error) {
 	if len(t.seen.dirt())+len(t.seen.unread()) == 0 {
 		return guard.Did(providers.AlreadyTrue, "this host has all of its work"), nil
 	}
-	saved, err := t.p.Save(ctx, t.seen.ID, SaveOptions{})
+	saved, err := t.p.Save(ctx, t.seen.ID, SaveOptions{As: t.Address})
 	var refused *RefusedError
 	if errors.As(err, &refused) {
 		f := &providers.Problem{
