@@ -88,6 +88,35 @@ volumes: {data: {}}
 	}
 }
 
+// A service that names no network is in the default one, also where it says so by an empty setting.
+func TestNoNetworks(t *testing.T) {
+	for said, want := range map[string]string{
+		"":                        "default",
+		"networks: []":            "default",
+		"networks: {}":            "default",
+		"networks:":               "default",
+		`network_mode: ""`:        "default",
+		"network_mode:":           "default",
+		"network_mode: host":      "",
+		"network_mode: none":      "",
+		"networks: [front]":       "front",
+		"networks: {front: null}": "front",
+	} {
+		p, err := compose.Read("services:\n  web:\n    image: box\n    "+said+"\nnetworks: {front: {}}\n", inputs(nil, "", nil))
+		if err != nil {
+			t.Errorf("%s: %v", said, err)
+			continue
+		}
+		got := ""
+		for _, a := range p.Services[0].Networks {
+			got += a.Network
+		}
+		if got != want {
+			t.Errorf("%q: it is in %q, want %q", said, got, want)
+		}
+	}
+}
+
 func settings(all []compose.LeftOut) string {
 	var names []string
 	for _, l := range all {

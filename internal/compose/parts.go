@@ -185,17 +185,18 @@ func (s *section) shortMount(setting, text string) (m Mount, kind string) {
 	return m, "volume"
 }
 
-// networks returns the networks of a service, with its name as the first alias in each, as compose has it.
+// networks returns the networks of a service, with its name as the first alias in each, as compose has it. A service that names
+// none, or an empty list of them, is in the default network; so is one whose network_mode is empty.
 func (s *section) networks(name string) []Attachment {
-	_, fixed := s.in["network_mode"]
-	v, ok := s.take("networks")
-	if !ok && fixed {
+	mode := s.in["network_mode"]
+	v, _ := s.take("networks")
+	if empty(v) && !empty(mode) {
 		return nil
 	}
 	list, isList := v.([]any)
 	var all []Attachment
 	switch {
-	case !ok:
+	case empty(v):
 		all = append(all, Attachment{Network: defaultNetwork})
 	case isList:
 		names := s.r.texts(s.at("networks"), list)
@@ -227,6 +228,21 @@ func (s *section) networks(name string) []Attachment {
 		all[i].Aliases = aliases
 	}
 	return all
+}
+
+// empty reports whether a setting says nothing.
+func empty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // healthcheck returns the check of a service's health, nil without one.

@@ -11,7 +11,12 @@ var reasons = map[string]string{
 	"expose":          "containers in a network reach each port of each other",
 	"external_links":  "a container reaches those in its networks by their names",
 	"links":           "a container reaches those in its networks by their names; other names go into aliases of their network blocks",
-	"network_mode":    "a container is attached to networks only; without one it is on the engine's default network",
+	"network_mode":    "a container is attached to networks only; without one it is on the engine's default network, also where the file says none",
+	"cap_drop":        less + "it keeps the engine's default capabilities",
+	"read_only":       less + "its root file system can be written",
+	"security_opt":    less + "it has the engine's default profiles",
+	"pids_limit":      less + "it may start any number of processes",
+	"userns_mode":     less + "it has the engine's default user namespace",
 	"profiles":        "vmctl has no profiles: each container is made",
 	"pull_policy":     "an image is pulled when the engine has none of that name",
 	"scale":           "one container is made; for_each makes more",
@@ -24,6 +29,9 @@ var reasons = map[string]string{
 	"mem_reservation": "memory is a limit only",
 	"healthcheck":     "the check is switched off; a container without a healthcheck has the check of its image",
 }
+
+// less begins the reason of a setting that confines a container.
+const less = "the container would be less confined than the file says: "
 
 // serviceReason returns why a setting of a service is left out.
 func serviceReason(setting string) string {
