@@ -18,7 +18,7 @@ import (
 // the user allows it by flag, or if an earlier run began to delete the object: the user agreed to
 // that deletion, so that going on with it needs no flag again. protect still asks for its own.
 func (d *differ) ceilings(c *Change) {
-	if c.Blocked != nil {
+	if c.Blocked != nil || (c.with != spec.Address{}) { // what is made again with the object around it has any edit
 		return
 	}
 	allowed := c.Action == providers.ReplaceIt && (d.options.Allow.Replace[c.Address] || d.options.Replace[c.Address] || d.isHalfDeleted(c))

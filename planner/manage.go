@@ -129,7 +129,10 @@ func (d *differ) manage(c *Change) {
 	d.chooseAction(c, on, wantOn)
 	if c.with = d.replacedAround(c); c.To == nil && (c.with != spec.Address{}) {
 		c.Action, c.Reason, c.Altered = providers.ReplaceIt, fmt.Sprintf("%s is replaced: made again in the new one", c.with), false
-		c.Edits, c.Mark, c.Rekey, c.Applies = nil, nil, nil, ""
+		c.Mark, c.Rekey, c.Applies = nil, nil, ""
+		for i := range c.Edits {
+			c.Edits[i].Verdict = providers.Verdict{Applies: providers.Replace, Reason: "it is made again"}
+		}
 	}
 	c.Conditional = d.isConditional(c)
 	c.Generation = max(c.Generation, markedGeneration(o))

@@ -73,12 +73,12 @@ func TestARestoreThatIsKilledGoesOn(t *testing.T) {
 func (w *work) cut(t *testing.T, rt *rapid.T, command string, saved workspace.Saved) {
 	t.Helper()
 	w.rewrite = []string{"\n" + command + "\n", "\nkill -9 $$\n" + command + "\n"}
-	_, err := w.saver().Restore(t.Context(), w.id, saved.Name)
+	_, err := w.saver().Restore(t.Context(), w.id, workspace.RestoreOptions{Name: saved.Name})
 	w.rewrite = nil
 	switch half := finding(w.see(t)[w.id], providers.FindPartial); {
 	case err == nil: // it has nothing for that command to do
 	case half == nil: // it had not begun
-		_, err := w.saver().Restore(t.Context(), w.id, saved.Name)
+		_, err := w.saver().Restore(t.Context(), w.id, workspace.RestoreOptions{Name: saved.Name})
 		must(rt, err)
 	default:
 		const name = "written meanwhile"

@@ -110,7 +110,7 @@ func TestASaveOfAGuestMovesOneBranch(t *testing.T) {
 	w.open(t)
 	w.path = filepath.Join(w.home, "ws")
 	w.create(t)
-	_, err = w.saver().Restore(t.Context(), w.id, "")
+	_, err = w.saver().Restore(t.Context(), w.id, workspace.RestoreOptions{})
 	must(t, err)
 	if got := w.git(t, w.repo, "rev-parse", w.branch); got != own {
 		t.Errorf("its branch is at %s, want %s", got, own)

@@ -9,15 +9,20 @@ import (
 	"strings"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // Restore implements Saver.
-func (p *Provider) Restore(ctx context.Context, id providers.ID, name string) (Saved, error) {
+func (p *Provider) Restore(ctx context.Context, id providers.ID, o RestoreOptions) (Saved, error) {
 	w, err := p.found(ctx, id)
 	if err != nil {
 		return Saved{}, err
 	}
-	saved, err := p.find(ctx, w, name)
+	if w.Owner == nil {
+		return Saved{}, &RefusedError{Why: "it bears no mark of a project"}
+	}
+	w, marked := w.as(o.As), w.Owner.Address
+	saved, err := p.find(ctx, w, o.Name, append([]spec.Address{w.Owner.Address, marked}, o.Was...))
 	if err != nil {
 		return Saved{}, err
 	}
@@ -92,20 +97,17 @@ func (p *Provider) setAside(ctx context.Context, w *seen, saved keptSave) (strin
 	if len(w.dirt())+len(w.unread()) == 0 && !saved.Ignores {
 		return "", nil
 	}
-	kept, err := p.Save(ctx, w.ID, SaveOptions{Ignored: saved.Ignores})
+	kept, err := p.Save(ctx, w.ID, SaveOptions{Ignored: saved.Ignores, As: w.Owner.Address})
 	return kept.Ref, err
 }
 
-// find returns a save of a workspace of which the repository has every object.
-func (p *Provider) find(ctx context.Context, w *seen, name string) (keptSave, error) {
-	if w.Owner == nil {
-		return keptSave{}, &RefusedError{Why: "it bears no mark of a project"}
-	}
-	folder := saveFolder(w.Owner.Address)
+// find returns a save of a workspace of which the repository has every object. of are the addresses under which its saves are.
+func (p *Provider) find(ctx context.Context, w *seen, name string, of []spec.Address) (keptSave, error) {
+	folders := saveFolders(of)
 	if strings.HasPrefix(name, "refs/vmctl/") {
-		folder = name[:strings.LastIndex(name, "/")+1]
+		folders = []string{name[:strings.LastIndex(name, "/")+1]}
 	}
-	all, err := p.saves(ctx, w.Repository, folder)
+	all, err := p.saves(ctx, w.Repository, folders...)
 	if err != nil {
 		return keptSave{}, err
 	}

@@ -39,7 +39,7 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 				w.drop(t, w)
 				w.create(t)
 				w.rewrite = []string{stashes, test.program + stashes}
-				_, err = w.saver().Restore(t.Context(), w.id, "")
+				_, err = w.saver().Restore(t.Context(), w.id, workspace.RestoreOptions{})
 				var refused *workspace.RefusedError
 				switch {
 				case test.why == "":
@@ -63,7 +63,7 @@ func TestWhatComesBackCanBeRead(t *testing.T) {
 	must(t, err)
 	w.drop(t, w)
 	w.create(t)
-	_, err = w.saver().Restore(t.Context(), w.id, "")
+	_, err = w.saver().Restore(t.Context(), w.id, workspace.RestoreOptions{})
 	must(t, err)
 	for name, want := range map[string]os.FileMode{"a": 0o755, "new": 0o600} {
 		info, err := os.Stat(filepath.Join(w.path, name))

@@ -21,10 +21,10 @@ type Saver interface {
 	// untracked files and stashes. The repository has every object of it once Save returns. A state that is saved
 	// already is not saved again. A *RefusedError says why the workspace cannot be saved.
 	Save(ctx context.Context, id providers.ID, o SaveOptions) (Saved, error)
-	// Restore brings a save back into a workspace without work of its own; name is the time of the save or its
-	// reference, "": the newest. Nothing that the workspace has is lost. One that was cut short goes on: what is in the
-	// workspace then stays in a save of its own. Restoring what is back already does nothing.
-	Restore(ctx context.Context, id providers.ID, name string) (Saved, error)
+	// Restore brings a save back into a workspace without work of its own. Nothing that the workspace has is lost. One that
+	// was cut short goes on: what is in the workspace then stays in a save of its own. Restoring what is back already does
+	// nothing.
+	Restore(ctx context.Context, id providers.ID, o RestoreOptions) (Saved, error)
 }
 
 var _ Saver = (*Provider)(nil)
@@ -34,6 +34,15 @@ type SaveOptions struct {
 	Ignored bool // the files that git ignores, too
 	// As is the address under which the save is kept; zero: the one of its mark, which is older than a moved block.
 	As spec.Address
+}
+
+// RestoreOptions say what is restored.
+type RestoreOptions struct {
+	Name string // the time of the save or its reference; "": the newest
+	// As is the address under which a save of what is there is kept; zero: the one of its mark.
+	As spec.Address
+	// Was are further addresses under which its saves are.
+	Was []spec.Address
 }
 
 // Saved is a save.
@@ -75,11 +84,7 @@ func (p *Provider) Save(ctx context.Context, id providers.ID, o SaveOptions) (Sa
 	if w.Owner == nil {
 		return Saved{}, &RefusedError{Why: "it bears no mark of a project"}
 	}
-	if (o.As != spec.Address{}) {
-		owner, named := *w.Owner, *w
-		owner.Address, named.Owner = o.As, &owner
-		w = &named
-	}
+	w = w.as(o.As)
 	force := ""
 	if o.Ignored {
 		force = withIgnored
@@ -97,6 +102,16 @@ func (p *Provider) Save(ctx context.Context, id providers.ID, o SaveOptions) (Sa
 		return Saved{}, fmt.Errorf("bring its work to this host: %w", err)
 	}
 	return p.keep(ctx, w, s, p.facts(w, s, o))
+}
+
+// as returns a marked workspace with another address; zero: with its own.
+func (w *seen) as(a spec.Address) *seen {
+	if (a == spec.Address{}) {
+		return w
+	}
+	owner, named := *w.Owner, *w
+	owner.Address, named.Owner = a, &owner
+	return &named
 }
 
 // facts returns what is to be told about a save of a state.

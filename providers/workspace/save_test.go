@@ -346,7 +346,7 @@ func TestWhatIsSavedComesBack(t *testing.T) {
 				}
 				b.drop(t, w)
 				w.create(t)
-				got, err := w.saver().Restore(b.t.Context(), w.id, "")
+				got, err := w.saver().Restore(b.t.Context(), w.id, workspace.RestoreOptions{})
 				must(t, err)
 				if got.Ref != saved.Ref {
 					t.Fatalf("%s was saved, %s restored", saved.Ref, got.Ref)

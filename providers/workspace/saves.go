@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vmctl/providers"
@@ -16,7 +17,7 @@ type Vault struct {
 	Files   string // the spec's folder
 	Repo    string // the repository, as the spec names it
 	Project providers.Project
-	Address spec.Address
+	Of      []spec.Address // the addresses under which its saves are
 }
 
 // Saves returns the saves of a workspace, the newest first. The workspace need not exist any more.
@@ -26,7 +27,7 @@ func (v Vault) Saves(ctx context.Context) ([]Saved, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.saves(ctx, repository, saveFolder(v.Address))
+	all, err := p.saves(ctx, repository, saveFolders(v.Of)...)
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +43,14 @@ type keptSave struct {
 	tree string
 }
 
-// saves returns the saves of this project below a folder of references, the newest first.
-func (p *Provider) saves(ctx context.Context, repository, folder string) ([]keptSave, error) {
+// saves returns the saves of this project below folders of references, the newest first.
+func (p *Provider) saves(ctx context.Context, repository string, folders ...string) ([]keptSave, error) {
 	git := p.git(repository)
-	out, err := git.Output(ctx, "for-each-ref", "--sort=-refname", "--format=%(objectname) %(tree) %(refname)", strings.TrimSuffix(folder, "/"))
+	args := []string{"for-each-ref", "--format=%(objectname) %(tree) %(refname)"}
+	for _, folder := range folders {
+		args = append(args, strings.TrimSuffix(folder, "/"))
+	}
+	out, err := git.Output(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +60,7 @@ func (p *Provider) saves(ctx context.Context, repository, folder string) ([]kept
 		if len(f) < 3 {
 			continue
 		}
-		s := keptSave{Saved: Saved{Commit: f[0], Ref: f[2], Name: strings.TrimPrefix(f[2], folder)}, tree: f[1]}
+		s := keptSave{Saved: Saved{Commit: f[0], Ref: f[2], Name: f[2][strings.LastIndexByte(f[2], '/')+1:]}, tree: f[1]}
 		facts, err := git.Output(ctx, "cat-file", "blob", s.Commit+":facts")
 		if err != nil || json.Unmarshal([]byte(facts), &s.Facts) != nil || s.Format != saveFormat {
 			continue // another one's reference
@@ -64,7 +69,18 @@ func (p *Provider) saves(ctx context.Context, repository, folder string) ([]kept
 			all = append(all, s)
 		}
 	}
+	slices.SortStableFunc(all, func(a, b keptSave) int { return strings.Compare(b.Name, a.Name) })
 	return all, nil
+}
+
+// saveFolders returns the folders of the references of the saves that workspaces have, each once.
+func saveFolders(of []spec.Address) (all []string) {
+	for _, a := range of {
+		if folder := saveFolder(a); !slices.Contains(all, folder) {
+			all = append(all, folder)
+		}
+	}
+	return all
 }
 
 // saveFolder returns the folder of the references of a workspace's saves, with a slash at its end. No two addresses share one.

@@ -37,8 +37,8 @@ func (s *steps) fetches() bool {
 // succeeds reports whether another workspace takes the place of the one that is removed, and can have its work: one of another
 // branch, or of another repository, cannot.
 func (s *steps) succeeds() bool {
-	if s.Change.Action != providers.ReplaceIt {
-		return s.Change.Succeeds
+	if s.Change.Action != providers.ReplaceIt && !s.Change.Succeeds {
+		return false
 	}
 	return !slices.ContainsFunc(s.Change.Edits, func(e providers.Edit) bool { return e.Path == "branch" || e.Path == "repo" })
 }

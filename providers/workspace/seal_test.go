@@ -91,7 +91,7 @@ func (w *work) distrusted(t *testing.T, known providers.Known, why string) {
 	_, fetch := x.Fetch(t.Context(), w.id, "")
 	_, push := x.Push(t.Context(), w.id)
 	_, save := s.Save(t.Context(), w.id, workspace.SaveOptions{})
-	_, restore := s.Restore(t.Context(), w.id, "")
+	_, restore := s.Restore(t.Context(), w.id, workspace.RestoreOptions{})
 	for verb, err := range map[string]error{"fetch": fetch, "push": push, "save": save, "restore": restore} {
 		var refused *workspace.RefusedError
 		if !errors.As(err, &refused) || !strings.Contains(refused.Why, why) || !strings.Contains(strings.Join(refused.Next, " "), "vmctl apply") {

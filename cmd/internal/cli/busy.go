@@ -36,6 +36,15 @@ func (p *project) visitorAddresses(s *state.Snapshot) map[spec.Address][]spec.Ad
 	return all
 }
 
+// formerly lists the addresses that a resource had before, as its record and the moved blocks say, and that no other has by now.
+func (p *project) formerly(s *state.Snapshot, addr spec.Address) []spec.Address {
+	moved := s.With(planner.Moves(p.config, s)...).Records[addr].Was
+	return slices.DeleteFunc(slices.Clone(moved), func(was spec.Address) bool {
+		_, described := p.config.Resource(was)
+		return described
+	})
+}
+
 // atWork lists the visitors of each VM and workspace of the spec and the state, and the jobs in them whose worker is gone.
 func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Address][]state.Holder, error) {
 	doors := p.visitorAddresses(s)

@@ -23,6 +23,7 @@ func (a *app) workspaceSaveCommand() *cobra.Command {
 		Args: one("the name of a workspace"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.workspaceSaver(cmd.Context(), args[0], "save", func(ctx context.Context, s workspace.Saver, w enteredWorkspace) (workspace.Saved, error) {
+				o.As = w.address
 				return s.Save(ctx, w.object.ID, o)
 			})
 		},
@@ -45,7 +46,7 @@ func (a *app) workspaceRestoreCommand() *cobra.Command {
 				name = args[1]
 			}
 			return a.workspaceSaver(cmd.Context(), args[0], "restore", func(ctx context.Context, s workspace.Saver, w enteredWorkspace) (workspace.Saved, error) {
-				return s.Restore(ctx, w.object.ID, name)
+				return s.Restore(ctx, w.object.ID, workspace.RestoreOptions{Name: name, As: w.address, Was: w.project.formerly(w.observation.snapshot, w.address)})
 			})
 		},
 	}

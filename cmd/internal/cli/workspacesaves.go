@@ -31,10 +31,15 @@ func (a *app) workspaceSavesCommand() *cobra.Command {
 }
 
 func (a *app) workspaceSaves(ctx context.Context, name string) error {
-	p, err := a.openRecorded(ctx)
+	p, err := a.openExisting()
 	if err != nil {
 		return err
 	}
+	snapshot, _, err := a.readBeside(ctx, p)
+	if err != nil {
+		return err
+	}
+	a.addRecorded(p, snapshot)
 	addr, err := workspaceOf(p, name)
 	if err != nil {
 		return err
@@ -45,7 +50,7 @@ func (a *app) workspaceSaves(ctx context.Context, name string) error {
 		return rejected("unknown_value", addr.String()+": its repository is known only after an apply")
 	}
 	on := a.repositories(p)
-	all, err := workspace.Vault{Host: on.Host, Files: on.Files, Repo: repo, Project: p.owner, Address: addr}.Saves(ctx)
+	all, err := workspace.Vault{Host: on.Host, Files: on.Files, Repo: repo, Project: p.owner, Of: append([]spec.Address{addr}, p.formerly(snapshot, addr)...)}.Saves(ctx)
 	if err != nil {
 		return fmt.Errorf("list the saves of %s: %w", addr, err)
 	}
