@@ -66,6 +66,9 @@ func (a *app) exec(ctx context.Context, name string, command []string) error {
 	})
 }
 
+// endedUnread is the exit code of a command that ends because nobody reads its output any more: that of a shell for SIGPIPE.
+const endedUnread = 128 + 13
+
 // runOn runs a command in a guest: on a terminal if the user has one.
 func (a *app) runOn(ctx context.Context, g providers.TerminalGuest, c providers.Command) (o providers.Output, err error) {
 	f, isFile := a.env.Stdin.(*os.File)
@@ -87,7 +90,7 @@ func (a *app) runOn(ctx context.Context, g providers.TerminalGuest, c providers.
 func (a *app) execIn(ctx context.Context, g providers.Guest, command []string) (status int, err error) {
 	defer func() { err = errors.Join(err, g.Close()) }()
 	var stdout, stderr bytes.Buffer
-	c := providers.Command{Args: command, Stdin: a.env.Stdin, Stdout: a.stdout, Stderr: a.stderr}
+	c := providers.Command{Args: command, Stdin: a.env.Stdin, Stdout: failing{a.stdout}, Stderr: failing{a.stderr}}
 	if a.global.json {
 		c.Stdout, c.Stderr = &stdout, &stderr
 	}
@@ -96,6 +99,9 @@ func (a *app) execIn(ctx context.Context, g providers.Guest, command []string) (
 		run = func(ctx context.Context, c providers.Command) (providers.Output, error) { return a.runOn(ctx, on, c) }
 	}
 	o, err := run(ctx, c)
+	if err != nil && ctx.Err() == nil && (a.stdout.ended() || a.stderr.ended()) && a.stdout.problem() == nil && a.stderr.problem() == nil {
+		return endedUnread, nil
+	}
 	if err == nil && a.global.json {
 		a.document(execDocument{
 			FormatVersion: view.FormatVersion, Status: o.Status,

@@ -70,6 +70,18 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// failing is a sink whose writes fail once the reader is gone: it is for the output of a command, which goes on only while
+// somebody reads it.
+type failing struct{ *sink }
+
+// Write implements io.Writer.
+func (f failing) Write(p []byte) (int, error) {
+	n, err := f.sink.Write(p)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return n, errors.Join(err, f.err)
+}
+
 // update writes lines, and shows the running steps if the sink has a region.
 func (s *sink) update(lines []byte, now view.Frame) {
 	s.mu.Lock()
