@@ -1,8 +1,11 @@
 package run_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +25,7 @@ func program(t *testing.T, script string) string {
 
 func TestAttached(t *testing.T) {
 	var out, problems bytes.Buffer
-	status, err := run.Attached(run.Command{
+	status, err := run.Attached(t.Context(), run.Command{
 		Args: []string{program(t, `cat; echo "$1|$NAME|$HOME"; pwd >&2; exit 7`), "a b; $(c)"}, Env: []string{"NAME=value", "PATH=/bin:/usr/bin"},
 		Dir: "/", Stdin: strings.NewReader("read\n"), Stdout: &out, Stderr: &problems,
 	})
@@ -32,18 +35,43 @@ func TestAttached(t *testing.T) {
 	if out.String() != "read\na b; $(c)|value|\n" || problems.String() != "/\n" {
 		t.Errorf("it wrote %q and %q", out.String(), problems.String())
 	}
-	if status, err := run.Attached(run.Command{Args: []string{program(t, "exit 0")}}); status != 0 || err != nil {
+	if status, err := run.Attached(t.Context(), run.Command{Args: []string{program(t, "exit 0")}}); status != 0 || err != nil {
 		t.Errorf("status %d, %v", status, err)
 	}
 }
 
 func TestNotAttached(t *testing.T) {
-	if _, err := run.Attached(run.Command{Args: []string{"no-such-program"}}); !errors.Is(err, run.ErrNotFound) ||
+	if _, err := run.Attached(t.Context(), run.Command{Args: []string{"no-such-program"}}); !errors.Is(err, run.ErrNotFound) ||
 		err.Error() != "run no-such-program: there is no such program" {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	killed := program(t, "kill -9 $$")
-	if _, err := run.Attached(run.Command{Args: []string{killed}}); err == nil || err.Error() != "run "+killed+": signal: killed" {
-		t.Errorf("a program that was ended: %v", err)
+	if status, err := run.Attached(t.Context(), run.Command{Args: []string{killed}}); status != 128+9 || err == nil || err.Error() != "run "+killed+": signal: killed" {
+		t.Errorf("a program that was ended: status %d, %v", status, err)
 	}
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := run.Attached(t.Context(), run.Command{Args: []string{plain}}); status != 0 || !errors.Is(err, run.ErrNotExecutable) {
+		t.Errorf("a file that is not executable: status %d, %v", status, err)
+	}
+}
+
+// A program is asked to end once nobody wants it any more, and ends as it likes.
+func TestAttachedIsAskedToEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	here, there := io.Pipe()
+	go func() {
+		if line, err := bufio.NewReader(here).ReadString('\n'); line != "ready\n" || err != nil {
+			t.Errorf("it said %q, %v", line, err)
+		}
+		cancel()
+		_, _ = io.Copy(io.Discard, here) //nolint:errcheck // it says no more
+	}()
+	asked := program(t, `trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done`)
+	if status, err := run.Attached(ctx, run.Command{Args: []string{asked}, Env: []string{"PATH=/bin:/usr/bin"}, Stdout: there}); status != 9 || err != nil {
+		t.Errorf("status %d, %v", status, err)
+	}
+	_ = there.Close() //nolint:errcheck // a pipe in memory
 }

@@ -43,7 +43,7 @@ func (a *app) typedIn(ctx context.Context, editor []string, d draft, line int) (
 	switch {
 	case ctx.Err() != nil:
 		return nil, newProblem(classInterrupted, "interrupted", "edit "+d.address.String()+": nothing was written: it was interrupted")
-	case errors.Is(err, run.ErrNotFound):
+	case errors.Is(err, run.ErrNotFound), errors.Is(err, run.ErrNotExecutable):
 		return nil, rejected("no_editor", "edit "+d.address.String()+": "+err.Error(), next...)
 	case err != nil:
 		return nil, fmt.Errorf("edit %s: nothing was written: %w", d.address, err)

@@ -65,11 +65,15 @@ func (a *app) engineExec(ctx context.Context, name string, command []string) err
 func (a *app) onEngine(ctx context.Context, host string, command []string) (int, error) {
 	environ := slices.DeleteFunc(withoutVariables(a.env.Environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
-		return slices.Contains([]string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY"}, name)
+		return slices.Contains([]string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "CONTAINER_HOST"}, name)
 	})
 	environ = append(environ, "DOCKER_HOST="+host)
 	if !a.global.json {
-		return a.attended(ctx, run.Command{Args: command, Env: environ, Dir: a.env.Dir})
+		status, err := a.attended(ctx, run.Command{Args: command, Env: environ, Dir: a.env.Dir})
+		if status != 0 {
+			err = nil // it was run, and ended by a signal
+		}
+		return status, err
 	}
 	env := a.env
 	env.Environ = environ
@@ -90,7 +94,12 @@ type engineRelay struct {
 
 // relayFrom begins a relay into an engine. Only this user can open its socket.
 func relayFrom(ctx context.Context, g providers.Guest) (*engineRelay, error) {
-	dir, err := os.MkdirTemp("", "vmctl-") // 0700
+	const longest = 90 // a path of a socket has 107 bytes at most, and 103 on macOS
+	parent := os.TempDir()
+	if len(parent) > longest-len("/vmctl-1234567890/s") {
+		parent = "/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, "vmctl-") // 0700
 	if err != nil {
 		return nil, fmt.Errorf("make a socket: %w", err)
 	}

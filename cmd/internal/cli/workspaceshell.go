@@ -128,5 +128,5 @@ func (a *app) attended(ctx context.Context, c run.Command) (int, error) {
 	if c.Stdout == nil {
 		c.Stdout = a.env.Stdout
 	}
-	return run.Attached(c)
+	return run.Attached(ctx, c)
 }
