@@ -123,6 +123,7 @@ func TestUnmanaged(t *testing.T) {
 		{Kind: spec.Container, ID: "1", Name: "theirs", State: "running"},
 		{Kind: spec.Container, ID: "2", Name: "ours elsewhere", Owner: &providers.Mark{ID: "other", Project: "shop", Address: addr(t, "container.db"), Of: "2"}},
 		{Kind: spec.Image, ID: "3", Name: "docker.io/library/box:2"},
+		{Kind: spec.Volume, ID: "4", Name: "of the system", Protected: "every engine has it"},
 	}
 	const containers = "found unmanaged : container \"ours elsewhere\" (2) is in engine.here, no block describes it, and it is container.db of the project \"shop\"\n" +
 		"found unmanaged : container \"theirs\" (1) is in engine.here, no block describes it, and it bears no mark of vmctl\n"

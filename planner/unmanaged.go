@@ -7,10 +7,11 @@ import (
 	"vmctl/providers"
 )
 
-// unmanaged reports an object that is not ours, if the block of what it is in says so.
+// unmanaged reports an object that is not ours, if the block of what it is in says so. What is part of the system, and cannot be
+// removed, is no finding.
 func (d *differ) unmanaged(system *System, o *providers.Object) {
 	around := d.decided[system.Inside]
-	if around == nil || ctyread.Text(ctyread.Attr(around.Policy, "unmanaged"), string(o.Kind)+"s") != "report" {
+	if around == nil || o.Protected != "" || ctyread.Text(ctyread.Attr(around.Policy, "unmanaged"), string(o.Kind)+"s") != "report" {
 		return
 	}
 	whose := "bears no mark of vmctl"

@@ -166,7 +166,7 @@ func TestCleanup(t *testing.T) {
 
 	for object, why := range map[string]string{
 		"container/demo.web": "it is container.web", "volume/demo.data": "it is volume.data", "image/demo/box:1": "it is image.box",
-		"container/runs": "it is running", "volume/used": "container theirs uses it",
+		"container/runs": "it is running", "volume/used": "container theirs uses it", "network/bridge": "every engine has it",
 	} {
 		says(t, p.run(6, "cleanup", "--auto-approve", "engine.here/"+object), "engine.here/"+object+" stays: "+why)
 	}

@@ -96,6 +96,9 @@ var words = map[string]providers.Words{
 // things has an engine's word for an object of each kind.
 var things = map[spec.Kind]string{spec.Image: "image", spec.Volume: "volume", spec.Network: "network", spec.Container: "container"}
 
+// predefined has the networks that every engine has, and that none lets go of: runconfig.IsPreDefinedNetwork of Docker Engine.
+var predefined = map[string]bool{"bridge": true, "host": true, "none": true, "default": true}
+
 // The time limits of requests and steps.
 const (
 	requestTimeout = 20 * time.Second // of a request that is answered at once

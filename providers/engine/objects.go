@@ -255,6 +255,9 @@ func (p *Objects) object(s seen, records []recorded, isCopy bool) providers.Obje
 	if s.kind == spec.Container {
 		s.addUses(&o)
 	}
+	if s.kind == spec.Network && predefined[s.name] {
+		o.Protected = "every engine has it"
+	}
 	for _, b := range s.bound {
 		o.HoldsUp = append(o.HoldsUp, portClaim(b.ip, b.port, b.protocol))
 	}

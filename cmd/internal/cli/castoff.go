@@ -156,6 +156,9 @@ func (a *app) mayGo(s observation, c castoff, system *planner.System, o *provide
 	refused := func(code, why string, next ...string) *problem {
 		return newProblem(classRefused, code, "cleanup: "+c.String()+" stays: "+why, next...)
 	}
+	if o.Protected != "" {
+		return nil, refused("retained", o.Protected)
+	}
 	declared := known(s.project, s.snapshot)
 	for _, addr := range declared {
 		if at := s.at(addr); at.object != nil && addr.Kind == o.Kind && at.system == system && at.object.ID == o.ID {
