@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -150,6 +151,17 @@ func buildBoxed(dir string) (string, error) {
 	return bin, nil
 }
 
+// guestArch returns Lima's name of this machine's architecture, which that of the guests is, too.
+func guestArch() string {
+	switch runtime.GOARCH {
+	case "amd64":
+		return "x86_64"
+	case "arm64":
+		return "aarch64"
+	}
+	return runtime.GOARCH
+}
+
 // buildLima builds vmctl-lima where vmctl looks for it, and limactl beside it.
 func buildLima(dir string) (limactl string, err error) {
 	const tool, lima = "../cmd/vmctl-lima", "github.com/lima-vm/lima/v2"
@@ -167,6 +179,11 @@ func buildLima(dir string) (limactl string, err error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the Makefile builds it
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build vmctl-lima and limactl: %w\n%s", err, out)
+	}
+	agent := exec.Command("go", "build", "-C", tool, "-buildvcs=false", "-trimpath", "-o", filepath.Join(dir, "share", "lima", "lima-guestagent.Linux-"+guestArch()), lima+"/cmd/lima-guestagent")
+	agent.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := agent.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the guest agent of Lima: %w\n%s", err, out)
 	}
 	if out, err := exec.Command("../scripts/lima-templates.sh", filepath.Join(dir, "share", "lima", "templates")).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("copy Lima's templates: %w\n%s", err, out)

@@ -143,7 +143,7 @@ func (j *job) failedScripts(ctx context.Context) (failed, others []string, err e
 		if err != nil {
 			return nil, nil, fail(err, "read the console of %s", j.Name)
 		}
-		failed, others, ended := scriptsIn(string(text))
+		failed, others, ended := scriptsIn(string(text), j.seen.mark.sets(keyDisks))
 		if ended || j.settings.Now().Sub(began) >= scriptLimit {
 			return failed, others, nil
 		}
@@ -156,7 +156,10 @@ func (j *job) failedScripts(ctx context.Context) (failed, others []string, err e
 // scriptsIn returns the failures that the boot script of Lima v2.2.0 (boot.sh) has reported, each after the last words of
 // the script: of the scripts that a spec has, which run in the folders provision.*, and those of the disks and mounts, and
 // of Lima's others. ended: it has ended, or it does not write there.
-func scriptsIn(console string) (failed, others []string, ended bool) {
+//
+// Where vmctl's own script mounts the disks, the failure of Lima's tells nothing: that one expects a partition on each disk, also
+// on one that has no file system, and fails at the first that has none.
+func scriptsIn(console string, mountsDisks bool) (failed, others []string, ended bool) {
 	const begins, ends, warning = "| Executing /", "| Exiting with code ", "| WARNING: Failed to execute "
 	ended = true
 	lines := strings.Split(strings.ReplaceAll(console, "\r", ""), "\n")
@@ -169,6 +172,9 @@ func scriptsIn(console string) (failed, others []string, ended bool) {
 			ended = false
 		case strings.Contains(line, warning):
 			_, script, _ := strings.Cut(line, warning)
+			if mountsDisks && strings.Contains(script, disksScript) {
+				continue
+			}
 			words := script + " has failed"
 			if said := lastSaid(lines[:i]); said != "" {
 				words += ": " + said
@@ -183,9 +189,12 @@ func scriptsIn(console string) (failed, others []string, ended bool) {
 	return failed, others, ended
 }
 
+// disksScript ends the name of Lima's script that formats and mounts disks.
+const disksScript = "-lima-disks.sh"
+
 // isPromised reports whether a spec relies on a script: it is its own, or mounts its disks and folders.
 func isPromised(script string) bool {
-	for _, part := range []string{"/provision.", "-lima-disks.sh", "-lima-mounts.sh"} {
+	for _, part := range []string{"/provision.", disksScript, "-lima-mounts.sh"} {
 		if strings.Contains(script, part) {
 			return true
 		}

@@ -88,6 +88,7 @@ func TestScriptsInConsole(t *testing.T) {
 	const at = "[   12.3] cloud-init[500]: LIMA 2026-01-01T00:00:00+00:00| "
 	for name, test := range map[string]struct {
 		console        string
+		mountsDisks    bool
 		failed, others []string
 		ended          bool
 	}{
@@ -101,8 +102,18 @@ func TestScriptsInConsole(t *testing.T) {
 			failed: []string{"/mnt/lima-cidata/boot.Linux/05-lima-mounts.sh has failed: two; three"},
 			others: []string{"/mnt/lima-cidata/boot.Linux/26-host-services.sh has failed"}, ended: true,
 		},
+		"Lima's of disks": {
+			console: at + "Executing /mnt/lima-cidata/boot.Linux/05-lima-disks.sh\r\nmount: /mnt/lima-demo.raw: special device /dev/vdb1 does not exist.\r\n" +
+				at + "WARNING: Failed to execute /mnt/lima-cidata/boot.Linux/05-lima-disks.sh\r\n" + at + "Exiting with code 1\r\n",
+			failed: []string{"/mnt/lima-cidata/boot.Linux/05-lima-disks.sh has failed: mount: /mnt/lima-demo.raw: special device /dev/vdb1 does not exist."}, ended: true,
+		},
+		"Lima's of disks that vmctl mounts": {
+			console: at + "Executing /mnt/lima-cidata/boot.Linux/05-lima-disks.sh\r\nmount: /mnt/lima-demo.raw: special device /dev/vdb1 does not exist.\r\n" +
+				at + "WARNING: Failed to execute /mnt/lima-cidata/boot.Linux/05-lima-disks.sh\r\n" + at + "Exiting with code 1\r\n",
+			mountsDisks: true, ended: true,
+		},
 	} {
-		failed, others, ended := lima.ScriptsIn(test.console)
+		failed, others, ended := lima.ScriptsIn(test.console, test.mountsDisks)
 		if diff := cmp.Diff([]any{test.failed, test.others, test.ended}, []any{failed, others, ended}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
