@@ -26,6 +26,9 @@ const domains = 500
 // pairs is the number of alternating runs of which the medians count.
 const pairs = 5
 
+// execs is the number of alternating commands in a guest: each takes a fraction of a second.
+const execs = 25
+
 // BenchmarkLibvirt runs vmctl and bare calls of libvirt (or a script with virsh and ssh, for an apply)
 // by turns, and prints the medians. It needs
 // what `make test` needs.
@@ -49,6 +52,13 @@ func BenchmarkLibvirt(b *testing.B) {
 	b.Run("plan", func(b *testing.B) {
 		vmctl, bare := byTurns(b, pairs, h.timed("vmctl", "plan"), h.timed("virsh", "list", "--all"))
 		report(b, "plan of one VM without changes, wall", "0.150s", wallOf, vmctl, bare)
+	})
+	b.Run("exec", func(b *testing.B) {
+		config := filepath.Join(h.dir, "one", "ssh")
+		check(b, os.WriteFile(config, []byte(h.run(b, "one", "vmctl", "vm", "ssh-config", "dev")), 0o600))
+		h.own(b)
+		vmctl, bare := byTurns(b, execs, h.timed("vmctl", "vm", "exec", "dev", "--", "true"), h.timed("ssh", "-F", config, "vm.dev", "true"))
+		report(b, "command in a guest, wall", "0.060s more", wallOf, vmctl, bare)
 	})
 	b.Run("apply", func(b *testing.B) {
 		vmctl, bare := byTurns(b, pairs, s.apply, s.make)
