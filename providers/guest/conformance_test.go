@@ -48,7 +48,7 @@ func (s *server) cut(t *testing.T) {
 }
 
 // serve starts a server that lets its user in.
-func serve(t *testing.T, with sshtest.Server) *server {
+func serve(t testing.TB, with sshtest.Server) *server {
 	t.Helper()
 	s := &server{home: t.TempDir()}
 	keys := t.TempDir()
@@ -78,14 +78,14 @@ func serve(t *testing.T, with sshtest.Server) *server {
 	return s
 }
 
-func (s *server) enter(t *testing.T, k guest.Keepalive) providers.Guest {
+func (s *server) enter(t testing.TB, k guest.Keepalive) providers.Guest {
 	g := guest.OverSSH(s.target, k)
 	closeAfter(t, g)
 	return g
 }
 
 // closeAfter closes something at the end of the test.
-func closeAfter(t *testing.T, c io.Closer) {
+func closeAfter(t testing.TB, c io.Closer) {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
