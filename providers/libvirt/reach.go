@@ -43,14 +43,9 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	if o.Owner != nil {
 		hostKey = o.Owner.HostKey
 	}
-	t := p.target(string(o.ID), o.Name, l, hostKey)
-	if !exists(t.IdentityFile) {
-		return providers.Login{}, fmt.Errorf("this machine has no key to log in with: %s is missing", t.IdentityFile)
-	}
-	return providers.Login{
-		Address: t.Address, Port: int(port), User: t.User, IdentityFile: t.IdentityFile, //nolint:gosec // a port fits
-		Alias: t.Alias, KnownHosts: t.KnownHosts, HostKey: t.HostKey, HostKeyFrom: t.HostKeyFrom, AcceptNew: t.AcceptNew,
-	}, nil
+	login := p.login(string(o.ID), o.Name, l, hostKey)
+	login.Port = int(port) //nolint:gosec // a port fits
+	return guest.WithKey(login)
 }
 
 // isForeign reports whether vmctl manages a VM that it did not make: such a VM has no address

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"vmctl/internal/sshx"
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/providers/guest"
 	"vmctl/providers/machine"
 )
-
-// sshEvery is the shortest time between the beginnings of two attempts to log in.
-const sshEvery = 250 * time.Millisecond
 
 // waitSSH waits until the guest lets vmctl in and shows its pinned host key. If this machine
 // has no key to log in with, it waits only for the host key.
@@ -75,18 +72,18 @@ func (j *job) waitOnce(ctx context.Context, hostKeyOnly bool) error {
 		return j.unasked(ctx, err)
 	}
 	_, hostKey := j.hasKeys()
-	t := j.target(string(j.Object), j.Name, j.want.SSH, hostKey)
+	l := j.login(string(j.Object), j.Name, j.want.SSH, hostKey)
 	if hostKeyOnly {
-		t.IdentityFile = ""
+		l.IdentityFile = ""
 	}
-	t.Port = int(sshPortOf(held, j.seen.configured))
-	if t.Port == 0 {
+	l.Port = int(sshPortOf(held, j.seen.configured))
+	if l.Port == 0 {
 		return fail(errors.New("QEMU forwards no port to it"), "wait for SSH of %s", j.Name)
 	}
+	t := guest.Target(l)
 	j.say("trying %s", t)
-	err = sshx.Wait(ctx, t, sshx.WaitOptions{
-		Every: sshEvery, Sleep: j.sleep, HostKeyOnly: hostKeyOnly,
-		Log: func(reason string) { j.say("trying %s: %s", t, reason) },
+	return guest.Awaited{
+		Address: j.Address, Target: t, Limit: j.Timeout, Sleep: j.sleep, HostKeyOnly: hostKeyOnly, Say: func(text string) { j.say("%s", text) },
 		Check: func(ctx context.Context) error {
 			if err := j.reconnect(ctx); err != nil {
 				return fail(err, "watch %s while it boots", j.Name)
@@ -100,8 +97,9 @@ func (j *job) waitOnce(ctx context.Context, hostKeyOnly bool) error {
 			}
 			return nil
 		},
-	})
-	return j.explainSSH(ctx, t, err)
+		Late:  func(refused bool) ([]string, []providers.Advice) { return j.noSSH(ctx, refused) },
+		Other: j.otherKey,
+	}.Wait(ctx)
 }
 
 // unasked returns the failure to ask QEMU's monitor: most likely the guest has ended
@@ -113,75 +111,35 @@ func (j *job) unasked(ctx context.Context, cause error) error {
 	return fail(cause, "wait for SSH of %s", j.Name)
 }
 
-func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
-	var key *sshx.HostKeyError
-	var identity *sshx.IdentityError
-	var late *sshx.WaitError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &key):
-		return j.wrongHostKey(key)
-	case errors.As(err, &identity):
-		return &providers.Problem{
-			Outcome: providers.Failed, Code: "keys",
-			Next: providers.Say("see what is there: ls -l " + t.IdentityFile),
-			Err:  fmt.Errorf("wait for SSH of %s: %w", j.Address, identity),
-		}
-	case errors.As(err, &late):
-		return j.noSSH(ctx, t, late)
-	default:
-		return err
+// noSSH returns what was seen of a guest that does not let vmctl in, and what to do about it.
+func (j *job) noSSH(ctx context.Context, refused bool) ([]string, []providers.Advice) {
+	next := providers.Say(
+		fmt.Sprintf("read the guest's boot log: %s", j.seen.configured.ConsoleLog),
+		fmt.Sprintf("or watch it boot: virsh -c %s console %s", j.location.URI, j.Name),
+	)
+	if refused {
+		next = append(providers.Say(fmt.Sprintf("see that the guest takes /vmctl/authorized_keys for %s", j.want.SSH.User)), next...)
 	}
+	return j.bootLog(ctx, j.connection, *j.seen), next
 }
 
-func (j *job) noSSH(ctx context.Context, t sshx.Target, late *sshx.WaitError) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return &providers.Problem{
-			Outcome: providers.Failed, Code: "interrupted", Seen: []string{"last attempt: " + late.Last.Error()},
-			Err: fmt.Errorf("wait for SSH of %s: interrupted; it runs on", j.Address),
-		}
-	}
-	f := &providers.Problem{
-		Outcome: providers.Timeout, Code: "no_ssh",
-		Seen: append([]string{"last attempt: " + late.Last.Error()}, j.bootLog(ctx, j.connection, *j.seen)...),
-		Next: providers.Say(
-			fmt.Sprintf("read the guest's boot log: %s", j.seen.configured.ConsoleLog),
-			fmt.Sprintf("or watch it boot: virsh -c %s console %s", j.location.URI, j.Name),
-			fmt.Sprintf("or give it more time: ssh { wait_timeout = \"…\" } in %s", j.Address),
-		),
-		Err: fmt.Errorf("wait for SSH of %s: %s did not let vmctl in within %s", j.Address, t, j.Timeout),
-	}
-	var auth *sshx.AuthError
-	if errors.As(late, &auth) {
-		f.Code = "ssh_refused"
-		f.Next = append(providers.Say(fmt.Sprintf("see that the guest takes /vmctl/authorized_keys for %s", j.want.SSH.User)), f.Next...)
-	}
-	return f
-}
-
-func (j *job) wrongHostKey(e *sshx.HostKeyError) error {
-	return &providers.Problem{
-		Outcome: providers.Unsafe, Code: "host_key_changed",
-		Seen: []string{
-			"a guest that vmctl made shows the key that vmctl gave it: another key means another guest, another system in it, or somebody in between",
-		},
-		Next: slices.Concat(providers.Say(
+// otherKey says what it means that a guest shows another host key.
+func (j *job) otherKey(e *sshx.HostKeyError) ([]string, []providers.Advice) {
+	return []string{"a guest that vmctl made shows the key that vmctl gave it: another key means another guest, another system in it, or somebody in between"},
+		slices.Concat(providers.Say(
 			fmt.Sprintf("if the guest makes its own host key: ssh { host_key = \"accept-new\" } in %s, and remove %s", j.Address, e.KnownHosts),
 			fmt.Sprintf("otherwise find out who answers: ssh-keyscan -p PORT %s", loopback),
-		), providers.SayVmctl("to give it new keys, if it boots what vmctl made: ", "vm", "rekey", j.Address.String())),
-		Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, e),
-	}
+		), providers.SayVmctl("to give it new keys, if it boots what vmctl made: ", "vm", "rekey", j.Address.String()))
 }
 
-// target describes the SSH login to a vm, without the port.
-func (p *Provider) target(id, name string, l machine.Login, hostKey string) sshx.Target {
+// login describes the SSH login to a vm, without the port.
+func (p *Provider) login(id, name string, l machine.Login, hostKey string) providers.Login {
 	k := p.keyFiles(id, name, l)
 	from := "the owner mark"
 	if l.HostKey == machine.HostKeyAcceptNew || hostKey == "" { // the guest makes its own host key, or it is unknown
 		hostKey, from = "", ""
 	}
-	return sshx.Target{
+	return providers.Login{
 		Address: loopback, User: l.User, IdentityFile: k.identity, Alias: name, KnownHosts: k.path(knownHostsName),
 		HostKey: hostKey, HostKeyFrom: from, AcceptNew: l.HostKey == machine.HostKeyAcceptNew,
 	}

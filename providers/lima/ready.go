@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -21,9 +20,6 @@ import (
 	"vmctl/providers/machine"
 )
 
-// sshEvery is the shortest time between the beginnings of two attempts to log in.
-const sshEvery = 250 * time.Millisecond
-
 // waitSSH waits until the guest lets vmctl in, and its host agent has reported it running.
 func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil || !j.seen.on() {
@@ -33,26 +29,41 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := j.target(j.seen, j.want.SSH)
-	t.Port = int(port)
-	err = sshx.Wait(ctx, t, sshx.WaitOptions{
-		Every: sshEvery, Sleep: j.host.Sleep, Log: func(reason string) { j.log(providers.Progress{Text: fmt.Sprintf("trying %s: %s", t, reason)}) },
-		Check: j.runsOn,
-		// A script of the guest gives it its host key before Lima reports it running.
-		Settling: func() bool { return !j.seen.events.running },
-	})
-	if err != nil {
-		return nil, j.explainSSH(ctx, t, err)
+	awaited := j.awaited(port)
+	if err := awaited.Wait(ctx); err != nil {
+		return nil, err
 	}
 	evidence, err := j.waitForEvent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	others, err := j.keepsPromises(ctx, t)
+	others, err := j.keepsPromises(ctx, awaited.Target)
 	if err != nil {
 		return nil, err
 	}
 	return guard.Did(providers.Done, slices.Concat(evidence, others, j.message(ctx, port))...), nil
+}
+
+// awaited describes the wait for the guest's SSH at a port of this host.
+func (j *job) awaited(port uint16) guest.Awaited {
+	l := j.reachedBy(j.seen, j.want.SSH)
+	l.Port = int(port)
+	return guest.Awaited{
+		Address: j.Address, Target: guest.Target(l), Limit: j.Timeout, Sleep: j.host.Sleep, Check: j.runsOn,
+		Say: func(text string) { j.log(providers.Progress{Text: text}) },
+		// A script of the guest gives it its host key before Lima reports it running.
+		Settling: func() bool { return !j.seen.events.running },
+		Late: func(bool) ([]string, []providers.Advice) {
+			return j.lastWords(j.Name), providers.Say(
+				"read the guest's boot log: "+j.path(j.Name, serialLog),
+				"read the log of its host agent: "+j.path(j.Name, agentLog),
+			)
+		},
+		Other: func(key *sshx.HostKeyError) ([]string, []providers.Advice) {
+			return nil, providers.Say(
+				fmt.Sprintf("if the guest got a new host key: ssh { host_key = \"accept-new\" } in %s, and remove %s", j.Address, key.KnownHosts))
+		},
+	}
 }
 
 // waitForPort waits until the host agent has reported the port of this host that leads to the guest's
@@ -93,7 +104,7 @@ func (j *job) waitForEvent(ctx context.Context) ([]string, error) {
 func (j *job) pause(ctx context.Context, still string) error {
 	j.say(still)
 	if j.host.Sleep(ctx, pollInterval) != nil {
-		return j.noSSH(ctx, still)
+		return j.awaited(j.seen.events.sshPort).TooLate(ctx, still, false)
 	}
 	return j.runsOn(ctx)
 }
@@ -135,54 +146,11 @@ func (j *job) wentDown() error {
 	}
 }
 
-func (j *job) noSSH(ctx context.Context, last string) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return &providers.Problem{
-			Outcome: providers.Failed, Code: "interrupted", Seen: []string{last},
-			Err: fmt.Errorf("wait for SSH of %s: interrupted; it runs on", j.Address),
-		}
-	}
-	return &providers.Problem{
-		Outcome: providers.Timeout, Code: "no_ssh", Seen: append([]string{last}, j.lastWords(j.Name)...),
-		Next: providers.Say(
-			"read the guest's boot log: "+j.path(j.Name, "serial.log"),
-			"read the log of its host agent: "+j.path(j.Name, agentLog),
-			fmt.Sprintf("or give it more time: ssh { wait_timeout = \"…\" } in %s", j.Address),
-		),
-		Err: fmt.Errorf("wait for SSH of %s: it was not ready within %s", j.Address, j.Timeout),
-	}
-}
-
-func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
-	var key *sshx.HostKeyError
-	var identity *sshx.IdentityError
-	var late *sshx.WaitError
-	switch {
-	case errors.As(err, &late):
-		return j.noSSH(ctx, "last attempt: "+late.Last.Error())
-	case errors.As(err, &key):
-		return &providers.Problem{
-			Outcome: providers.Unsafe, Code: "host_key_changed",
-			Next: providers.Say(
-				fmt.Sprintf("if the guest got a new host key: ssh { host_key = \"accept-new\" } in %s, and remove %s", j.Address, key.KnownHosts),
-			),
-			Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, key),
-		}
-	case errors.As(err, &identity):
-		return &providers.Problem{
-			Outcome: providers.Failed, Code: "keys", Next: providers.Say("see what is there: ls -l " + t.IdentityFile),
-			Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, identity),
-		}
-	default:
-		return err
-	}
-}
-
-// target describes the SSH login to an instance, without the port. An instance that vmctl did not make
+// reachedBy describes the SSH login to an instance, without the port. An instance that vmctl did not make
 // gets new host keys at each start: the guest that answers on the port of its host agent is taken for
 // it, for as long as that runs.
-func (p *Provider) target(s *instance, l machine.Login) sshx.Target {
-	t := sshx.Target{
+func (p *Provider) reachedBy(s *instance, l machine.Login) providers.Login {
+	t := providers.Login{
 		Address: loopback, User: p.login(s, l), IdentityFile: p.identity(l), Alias: s.name, KnownHosts: filepath.Join(p.keyFolder(s.id), "known_hosts"),
 		AcceptNew: true,
 	}
@@ -230,12 +198,7 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	if err := p.readFiles(s); err != nil {
 		return providers.Login{}, err
 	}
-	t := p.target(s, machine.DecodeLogin(values))
-	if !exists(t.IdentityFile) {
-		return providers.Login{}, fmt.Errorf("this machine has no key to log in with: %s is missing", t.IdentityFile)
-	}
-	return providers.Login{
-		Address: t.Address, Port: int(port), User: t.User, IdentityFile: t.IdentityFile, //nolint:gosec // a port fits
-		Alias: t.Alias, KnownHosts: t.KnownHosts, HostKey: t.HostKey, HostKeyFrom: t.HostKeyFrom, AcceptNew: t.AcceptNew,
-	}, nil
+	l := p.reachedBy(s, machine.DecodeLogin(values))
+	l.Port = int(port) //nolint:gosec // a port fits
+	return guest.WithKey(l)
 }

@@ -34,14 +34,7 @@ func (p *Provider) Reach(o providers.Object, values cty.Value) (providers.Login,
 	if o.Owner != nil {
 		hostKey = o.Owner.HostKey
 	}
-	t, err := p.target(o.ID, place{attrs: o.Attrs, hostKey: hostKey}, values)
-	if err != nil {
-		return providers.Login{}, err
-	}
-	return providers.Login{
-		Address: t.Address, Port: t.Port, User: t.User, IdentityFile: t.IdentityFile, Alias: t.Alias,
-		KnownHosts: t.KnownHosts, HostKey: t.HostKey, HostKeyFrom: t.HostKeyFrom, AcceptNew: t.AcceptNew,
-	}, nil
+	return p.login(o.ID, place{attrs: o.Attrs, hostKey: hostKey}, values)
 }
 
 // place holds the outputs of a VM that are about its SSH.
@@ -50,21 +43,21 @@ type place struct {
 	hostKey string    // a line of authorized_keys; "": no output tells it
 }
 
-// target returns the login to a VM.
-func (p *Provider) target(id providers.ID, at place, values cty.Value) (sshx.Target, error) {
+// login returns the login to a VM.
+func (p *Provider) login(id providers.ID, at place, values cty.Value) (providers.Login, error) {
 	address := ctyread.Text(at.attrs, outAddress)
 	if address == "" {
-		return sshx.Target{}, errors.New("no output of its module tells its address: add outputs = { address = \"NAME\" } to its block")
+		return providers.Login{}, errors.New("no output of its module tells its address: add outputs = { address = \"NAME\" } to its block")
 	}
 	l := machine.DecodeLogin(values)
 	if l.Identity == "" {
-		return sshx.Target{}, errors.New("its block names no key to log in with: add ssh { identity = \"FILE\" }, and give the public key to the module")
+		return providers.Login{}, errors.New("its block names no key to log in with: add ssh { identity = \"FILE\" }, and give the public key to the module")
 	}
 	identity := l.Identity
 	if !filepath.IsAbs(identity) {
 		identity = filepath.Join(p.settings.Files, identity)
 	}
-	t := sshx.Target{
+	t := providers.Login{
 		Address: address, Port: int(ctyread.Uint(at.attrs, outSSHPort)), User: l.User, IdentityFile: identity, //nolint:gosec // a port fits
 		Alias: string(id), KnownHosts: filepath.Join(p.keyFolder(string(id)), "known_hosts"), AcceptNew: l.HostKey == machine.HostKeyAcceptNew,
 	}
@@ -87,51 +80,29 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := j.p.target(j.Object, place{attrs: cty.ObjectVal(values), hostKey: j.seen.text(j.outputs(), outHostKey)}, j.Want)
+	l, err := j.p.login(j.Object, place{attrs: cty.ObjectVal(values), hostKey: j.seen.text(j.outputs(), outHostKey)}, j.Want)
 	if err != nil {
 		return nil, fmt.Errorf("wait for SSH of %s: %w", j.Address, err)
 	}
-	if machine.ArgsOf(j.Step).Keys == machine.KeysNew && t.HostKey == "" {
-		t.AcceptNew = true
+	if machine.ArgsOf(j.Step).Keys == machine.KeysNew && l.HostKey == "" {
+		l.AcceptNew = true
 	}
-	err = sshx.Wait(ctx, t, sshx.WaitOptions{
-		Every: sshEvery, Sleep: clock.Sleep, Log: func(reason string) { j.log(providers.Progress{Text: fmt.Sprintf("trying %s: %s", t, reason)}) },
-	})
+	err = guest.Awaited{
+		Address: j.Address, Target: guest.Target(l), Every: sshEvery, Limit: j.Timeout, Sleep: clock.Sleep,
+		Say: func(text string) { j.log(providers.Progress{Text: text}) },
+		Late: func(bool) ([]string, []providers.Advice) {
+			return nil, providers.Say("read the boot log of the VM (of cloud-init: /var/log/cloud-init-output.log) by the console of its cloud")
+		},
+		Other: func(*sshx.HostKeyError) ([]string, []providers.Advice) {
+			return nil, providers.Say(
+				"find out who answers: ssh-keyscan -p "+fmt.Sprint(l.Port)+" "+l.Address,
+				fmt.Sprintf("if the VM has a new host key for a good reason, remove %s", l.KnownHosts),
+				"or let the module tell the key: outputs = { host_key = \"NAME\" }",
+			)
+		},
+	}.Wait(ctx)
 	if err != nil {
-		return nil, j.explainSSH(ctx, t, err)
+		return nil, err
 	}
 	return guard.Did(providers.Done), nil
-}
-
-func (j *job) explainSSH(ctx context.Context, t sshx.Target, err error) error {
-	var key *sshx.HostKeyError
-	var late *sshx.WaitError
-	switch {
-	case errors.As(err, &key):
-		return &providers.Problem{
-			Outcome: providers.Unsafe, Code: "host_key_changed",
-			Next: providers.Say(
-				"find out who answers: ssh-keyscan -p "+fmt.Sprint(t.Port)+" "+t.Address,
-				fmt.Sprintf("if the VM has a new host key for a good reason, remove %s", t.KnownHosts),
-				"or let the module tell the key: outputs = { host_key = \"NAME\" }",
-			),
-			Err: fmt.Errorf("wait for SSH of %s: %w", j.Address, err),
-		}
-	case errors.As(err, &late) && errors.Is(ctx.Err(), context.Canceled):
-		return &providers.Problem{
-			Outcome: providers.Failed, Code: "interrupted", Seen: []string{"last attempt: " + late.Last.Error()},
-			Err: fmt.Errorf("wait for SSH of %s: interrupted; it runs on", j.Address),
-		}
-	case errors.As(err, &late):
-		return &providers.Problem{
-			Outcome: providers.Timeout, Code: "no_ssh", Seen: []string{"last attempt: " + late.Last.Error()},
-			Next: providers.Say(
-				"read the boot log of the VM (of cloud-init: /var/log/cloud-init-output.log) by the console of its cloud",
-				fmt.Sprintf("or give it more time: ssh { wait_timeout = \"…\" } in %s", j.Address),
-			),
-			Err: fmt.Errorf("wait for SSH of %s: %s did not let vmctl in within %s", j.Address, t, j.Timeout),
-		}
-	default:
-		return fmt.Errorf("wait for SSH of %s: %w", j.Address, err)
-	}
 }
