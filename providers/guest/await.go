@@ -64,15 +64,15 @@ func (a Awaited) TooLate(ctx context.Context, last string, refused bool) *provid
 		return &providers.Problem{Outcome: providers.Failed, Code: "interrupted", Seen: []string{last}, Err: a.failed(errors.New("interrupted; it runs on"))}
 	}
 	seen, next := a.Late(refused)
-	code := "no_ssh"
-	if refused {
-		code = "ssh_refused"
-	}
-	return &providers.Problem{
-		Outcome: providers.Timeout, Code: code, Seen: append([]string{last}, seen...),
+	p := &providers.Problem{
+		Outcome: providers.Timeout, Code: "no_ssh", Seen: append([]string{last}, seen...),
 		Next: slices.Concat(next, providers.Say(fmt.Sprintf("or give it more time: ssh { wait_timeout = \"…\" } in %s", a.Address))),
 		Err:  a.failed(fmt.Errorf("%s did not let vmctl in within %s", a.Target, a.Limit)),
 	}
+	if refused {
+		p.Code = "ssh_refused"
+	}
+	return p
 }
 
 func (a Awaited) failed(why error) error { return fmt.Errorf("wait for SSH of %s: %w", a.Address, why) }

@@ -66,7 +66,7 @@ func (a *app) inEngineOf(ctx context.Context, kind spec.Kind, v visit, use func(
 		}
 		defer func() { err = errors.Join(err, leave()) }()
 	}
-	s, err := a.observeProject(ctx, p)
+	s, err := a.observeAt(ctx, p, addr)
 	if err != nil {
 		return before{err: err}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -54,18 +55,50 @@ func (a *app) openRecorded(ctx context.Context) (*project, error) {
 
 // observeProject reads the state of an open project and observes. The caller closes the world.
 func (a *app) observeProject(ctx context.Context, p *project) (s observation, err error) {
+	return a.observePart(ctx, p, func(*state.Snapshot) func(spec.Address) bool { return func(spec.Address) bool { return true } })
+}
+
+// observeAt is observeProject for a command that enters one resource: it looks into nothing but what that is inside of.
+func (a *app) observeAt(ctx context.Context, p *project, addr spec.Address) (s observation, err error) {
+	return a.observePart(ctx, p, func(snapshot *state.Snapshot) func(spec.Address) bool { return p.around(snapshot, addr) })
+}
+
+// around returns a function that tells an address, those that it had before, and what they are inside of from all others.
+func (p *project) around(s *state.Snapshot, addr spec.Address) func(spec.Address) bool {
+	kept := map[spec.Address]bool{}
+	for todo := append(p.formerly(s, addr), addr); len(todo) > 0; todo = todo[1:] {
+		one := todo[0]
+		if kept[one] {
+			continue
+		}
+		kept[one] = true
+		r, _ := p.config.Resource(one)
+		for _, outer := range []spec.Address{r.Inside, s.Records[one].Inside} {
+			if (outer != spec.Address{}) {
+				todo = append(todo, outer)
+			}
+		}
+	}
+	return func(a spec.Address) bool { return kept[a] }
+}
+
+// observePart is observeProject for some addresses of the project.
+func (a *app) observePart(ctx context.Context, p *project, part func(*state.Snapshot) func(spec.Address) bool) (s observation, err error) {
 	snapshot, holder, err := a.readBeside(ctx, p)
 	if err != nil {
 		return s, err
 	}
 	a.addRecorded(p, snapshot)
 	o := planner.Options{Types: a.types, Project: p.owner, DigestKey: p.key}
-	world, err := planner.Observe(ctx, a.opener(p), p.config, snapshot, o)
+	keep, seen := part(snapshot), *snapshot
+	seen.Records = maps.Clone(seen.Records)
+	maps.DeleteFunc(seen.Records, func(at spec.Address, _ state.Record) bool { return !keep(at) })
+	world, err := planner.Observe(ctx, a.opener(p), p.config.Only(keep), &seen, o)
 	if err != nil {
 		return s, errors.Join(err, world.Close())
 	}
 	a.logObserved(ctx, world)
-	return observation{project: p, own: a.ownFlags(planFlags{}), snapshot: snapshot, holder: holder, options: o, world: world, observations: world.Observations(snapshot, p.owner)}, nil
+	return observation{project: p, own: a.ownFlags(planFlags{}), snapshot: snapshot, holder: holder, options: o, world: world, observations: world.Observations(&seen, p.owner)}, nil
 }
 
 // observedAddress holds one address's resource, record and object, and any problem with reading them.

@@ -91,7 +91,7 @@ func (a *app) inside(ctx context.Context, v visit) (err error) {
 	if err != nil {
 		return before{err: err}
 	}
-	code, err := a.do(ctx, p, v)
+	code, err := a.do(ctx, p, addr, v)
 	if err := errors.Join(err, leave()); err != nil {
 		return before{err: err}
 	}
@@ -102,8 +102,8 @@ func (a *app) inside(ctx context.Context, v visit) (err error) {
 }
 
 // do finds the VM, which no other run can take down now, and runs the visit's program in it.
-func (a *app) do(ctx context.Context, p *project, v visit) (int, error) {
-	s, err := a.observeProject(ctx, p)
+func (a *app) do(ctx context.Context, p *project, addr spec.Address, v visit) (int, error) {
+	s, err := a.observeAt(ctx, p, addr)
 	if err != nil {
 		return 0, err
 	}

@@ -101,7 +101,7 @@ func (a *app) inWorkspaceOf(ctx context.Context, p *project, v visit, use func(e
 		}
 		defer func() { err = errors.Join(err, leave()) }()
 	}
-	s, err := a.observeProject(ctx, p)
+	s, err := a.observeAt(ctx, p, addr)
 	if err != nil {
 		return before{err: err}
 	}
