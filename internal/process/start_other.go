@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"syscall"
 )
@@ -15,3 +16,6 @@ func detached() *syscall.SysProcAttr { return nil }
 func Requested(context.Context) (requested context.Context, cancel context.CancelFunc, err error) {
 	return nil, nil, unsupported{name: runtime.GOOS}.err()
 }
+
+// AskChild ends a child of this process.
+func AskChild(child *os.Process) error { return child.Kill() }

@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"os"
 	"os/signal"
 	"syscall"
 )
@@ -18,3 +19,6 @@ func Requested(ctx context.Context) (requested context.Context, cancel context.C
 	requested, cancel = signal.NotifyContext(ctx, syscall.SIGTERM)
 	return requested, cancel, nil
 }
+
+// AskChild asks a child of this process, whose end nobody has waited for yet, to end.
+func AskChild(child *os.Process) error { return child.Signal(syscall.SIGTERM) }

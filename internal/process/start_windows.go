@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -63,3 +64,6 @@ func closeAll(events ...windows.Handle) {
 		}
 	}
 }
+
+// AskChild ends a child of this process: nothing asks a program with a window of its own.
+func AskChild(child *os.Process) error { return child.Kill() }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"os/exec"
+
+	"vmctl/internal/process"
 )
 
 // Command describes a program with its arguments, environment and streams.
@@ -44,7 +46,7 @@ func Attached(ctx context.Context, c Command) (status int, err error) {
 	}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Args, append([]string{}, c.Env...), c.Dir, c.Stdin, c.Stdout, c.Stderr
-	cmd.Cancel = func() error { return end(cmd.Process) }
+	cmd.Cancel = func() error { return process.AskChild(cmd.Process) }
 	err = cmd.Run()
 	if cmd.ProcessState == nil {
 		return 0, fmt.Errorf("run %s: %w", c.Args[0], err)

@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// end asks a process to end.
-func end(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
-
 // signaled returns the status that a shell gives to the end of a process by a signal.
 func signaled(s *os.ProcessState) int {
 	const bySignal = 128
