@@ -5,6 +5,7 @@ CACHE := $(or $(VMCTL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmctl)
 GUEST := $(CACHE)/guest/tiny
 DEBIAN := $(CACHE)/guest/debian
 TOFU := $(CACHE)/tofu
+CONFTEST := $(CACHE)/conftest
 
 VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
 SCRIPTS := $(wildcard scripts/*.sh) .ci/run providers/provision/run.sh guest/tiny.sh guest/debian.sh guest/debian/setup.sh guest/debian/root/usr/local/sbin/lima-cidata guest/tiny/init guest/tiny/etc/udhcpc/default.script \
@@ -14,7 +15,7 @@ SCRIPTS := $(wildcard scripts/*.sh) .ci/run providers/provision/run.sh guest/tin
 TAGS := libvirt_dlopen
 # The version is set below; a clone of another owner, as in a container, has no other that git would tell to go.
 BUILD := go build -buildvcs=false -trimpath
-TEST_ENV := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' VMCTL_TEST_TOFU='$(TOFU)/tofu' CGO_ENABLED=1
+TEST_ENV := VMCTL_TEST_GUEST='$(GUEST)' VMCTL_TEST_IMAGE='$(DEBIAN)' VMCTL_TEST_TOFU='$(TOFU)/tofu' VMCTL_TEST_CONFTEST='$(CONFTEST)/conftest' CGO_ENABLED=1
 GO_TEST := $(TEST_ENV) go test -tags $(TAGS)
 # The tests of a part; bin/check/PART.tests gets the name and result of each.
 GOTEST = $(TEST_ENV) bin/gotest -list bin/check/$@.tests -- -tags $(TAGS)
@@ -37,11 +38,11 @@ SHIFT := $(or $(VMCTL_CRASH_SHIFT),$(shell git rev-list --count HEAD 2>/dev/null
 
 # What fails soonest comes first; then what boots guests, one package after the other.
 TESTS := test-core test-code test-provider test-acceptance test-lima
-PARTS := build fmt-check tidy-check lint lint-test cross race test-host tofu $(TESTS)
+PARTS := build fmt-check tidy-check lint lint-test cross race test-host tofu conftest $(TESTS)
 # The parts of check use the same machine and the same guests: one after the other, under make -j too.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart build vmctl lima limactl tofu guest image test-host test $(TESTS) short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
+.PHONY: help quickstart build vmctl lima limactl tofu conftest guest image test-host test $(TESTS) short repeat race soak crash-matrix bench check fmt fmt-check tidy-check lint lint-test cross coverage clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,7 +66,10 @@ limactl: ## build Lima's own program, with which tests act behind vmctl's back
 	@scripts/limactl.sh '$(LIMACTL)'
 
 tofu: ## build OpenTofu, which runs modules in some tests, from its sources: once, in some minutes
-	@scripts/tofu.sh '$(TOFU)'
+	@scripts/tool.sh tofu '$(TOFU)'
+
+conftest: ## build conftest, which judges plans in some tests, from its sources: once, in some minutes
+	@scripts/tool.sh conftest '$(CONFTEST)'
 
 guest: ## build the tiny guest that tests and the quickstart boot
 	@scripts/deps.sh guest
@@ -80,7 +84,7 @@ test-host: guest image limactl
 	@scripts/deps.sh build run lima engine test
 	@scripts/libvirtd.sh
 
-test: test-host tofu ## install what is missing, and run every test, real VMs included
+test: test-host tofu conftest ## install what is missing, and run every test, real VMs included
 	@+MAKE='$(MAKE)' scripts/parts.sh $(TESTS)
 
 # The program that runs go test in the parts of check.

@@ -17,13 +17,14 @@ import (
 )
 
 // echoServers is a program of the guest that serves both sockets: each connection gets back what it sends.
-const echoServers = `use IO::Socket::INET; use IO::Socket::UNIX;
+const echoServers = `use IO::Socket::INET; use IO::Socket::UNIX; use POSIX;
 my @all = (IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => 7007, Listen => 20, ReuseAddr => 1),
-	IO::Socket::UNIX->new(Local => "/run/echo.sock", Listen => 20));
+	IO::Socket::UNIX->new(Local => "/tmp/echo.sock", Listen => 20));
 defined $_ or die $! for @all;
 $SIG{CHLD} = "IGNORE";
 for my $s (@all) {
 	next if fork;
+	POSIX::setsid();
 	open STDIN, "</dev/null"; open STDOUT, ">/dev/null"; open STDERR, ">/dev/null";
 	while (my $c = $s->accept) {
 		next if fork;
@@ -60,14 +61,14 @@ func TestGuestOfLima(t *testing.T) {
 		})
 		return g
 	}
-	if o, err := enter(t).Run(t.Context(), providers.Command{Args: []string{"setsid", "perl", "-e", echoServers}}); err != nil || o.Status != 0 {
+	if o, err := enter(t).Run(t.Context(), providers.Command{Args: []string{"perl", "-e", echoServers}}); err != nil || o.Status != 0 {
 		t.Fatalf("start servers: status %d, %v: %s", o.Status, err, o.Stderr)
 	}
 	providertest.Guests(t, func(t *testing.T) providertest.GuestScene {
 		return providertest.GuestScene{
 			Guest: enter(t), Slow: true,
 			Listen: func(_ *testing.T, network string) string {
-				return map[string]string{"tcp": "127.0.0.1:7007", "unix": "/run/echo.sock"}[network]
+				return map[string]string{"tcp": "127.0.0.1:7007", "unix": "/tmp/echo.sock"}[network]
 			},
 			Lose: func(t *testing.T) {
 				text, err := os.ReadFile(filepath.Join(s.data, "lima-here", "demo.dev", "qemu.pid"))

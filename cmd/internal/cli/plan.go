@@ -143,6 +143,9 @@ func (a *app) plan(ctx context.Context, r planRequest) (err error) {
 	case r.look.format == "markdown":
 		a.showMarkdown(doc, r.look, r.out)
 		screen.W = nil
+	case r.look.format == "terraform-json":
+		a.document(view.PlanTerraform(doc))
+		screen.W = nil
 	}
 	review := view.Plan(screen, plan, view.PlanOptions{
 		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: doc.Warnings, Title: m.title, Destroys: m.destroy, Idle: m.idles(plan), Verbose: r.flags.verbose, Holder: made.holder, Providers: p.config.Providers,

@@ -16,10 +16,10 @@ type planLook struct {
 }
 
 // planFormats lists the formats of plan and show, beside --json.
-func planFormats() []string { return []string{"text", "markdown"} }
+func planFormats() []string { return []string{"text", "markdown", "terraform-json"} }
 
 func (l *planLook) register(flags *pflag.FlagSet) {
-	flags.StringVar(&l.format, "format", "text", "text or markdown, as `FORMAT`")
+	flags.StringVar(&l.format, "format", "text", "text, markdown or terraform-json (as terraform show -json writes it), as `FORMAT`")
 	flags.IntVar(&l.maxBytes, "max-bytes", 0, "at most `N` bytes of Markdown: steps and changes in the middle are left out")
 }
 

@@ -59,8 +59,12 @@ func (a *app) showSavedPlan(path string, look planLook) error {
 	if err != nil {
 		return err
 	}
-	if look.format == "markdown" {
+	switch look.format {
+	case "markdown":
 		a.showMarkdown(f.Plan, look, path)
+		return nil
+	case "terraform-json":
+		a.document(view.PlanTerraform(f.Plan))
 		return nil
 	}
 	if f.Review == nil && !a.global.json {
