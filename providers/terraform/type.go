@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/terraform-exec/tfexec"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
-	"vmctl/spec"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -63,8 +63,9 @@ type Provider struct {
 
 	preparing sync.Mutex // held during an init
 
-	asking sync.Mutex         // guards asked
-	asked  spec.TerraformTool // as the program tells; "": it was not asked yet
+	asking sync.Mutex // guards what follows
+	asked  told
+	idle   []*tfexec.Terraform // of sessions that are closed: each knows the version
 }
 
 var (
