@@ -32,6 +32,8 @@ const (
 type TerraformModule struct {
 	// Backend is the type of its backend block, or "cloud"; "": the module has none.
 	Backend string
+	// BackendDigest changes whenever that block does.
+	BackendDigest string
 	// Encryption says that it has an encryption block, with which OpenTofu encrypts states and plans.
 	Encryption bool
 	// Providers says that it needs providers that are not built into Terraform.
@@ -138,10 +140,10 @@ func (m *TerraformModule) read(name string, text []byte) {
 	}
 	for _, b := range blocksOf(body, "terraform", nil) {
 		for _, backend := range blocksOf(b.Body, "backend", []string{"type"}) {
-			m.Backend = backend.Labels[0]
+			m.Backend, m.BackendDigest = backend.Labels[0], blockDigest(backend, text)
 		}
-		if len(blocksOf(b.Body, "cloud", nil)) > 0 {
-			m.Backend = "cloud"
+		for _, cloud := range blocksOf(b.Body, "cloud", nil) {
+			m.Backend, m.BackendDigest = "cloud", blockDigest(cloud, text)
 		}
 		m.Encryption = m.Encryption || len(blocksOf(b.Body, "encryption", nil)) > 0
 		m.Providers = m.Providers || len(blocksOf(b.Body, "required_providers", nil)) > 0
@@ -152,6 +154,15 @@ func (m *TerraformModule) read(name string, text []byte) {
 		}
 	}
 	m.Providers = m.Providers || len(blocksOf(body, "module", []string{"name"})) > 0
+}
+
+// blockDigest returns a digest of a block in a file; in JSON, of the file.
+func blockDigest(b *hcl.Block, file []byte) string {
+	if body, ok := b.Body.(*hclsyntax.Body); ok {
+		file = file[b.DefRange.Start.Byte:body.EndRange.End.Byte]
+	}
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:])
 }
 
 func blocksOf(body hcl.Body, kind string, labels []string) hcl.Blocks {

@@ -48,19 +48,30 @@ func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModu
 	if err := errors.Join(s.init(ctx, settings), lock.Release()); err != nil {
 		return p.explainLockFile(err)
 	}
+	// With one workspace in the backend, init selects it.
+	if err := os.Remove(filepath.Join(dir, "environment")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	return atomicfile.Write(mark, []byte(m.Setup), 0o600)
 }
 
-// keepState copies the state before Terraform rewrites it in its place.
-func (p *Provider) keepState(name string) error {
-	text, err := os.ReadFile(p.statePath(name))
-	if errors.Is(err, fs.ErrNotExist) {
+// keepState copies the state before Terraform rewrites it.
+func (j *job) keepState(name string) error {
+	var text []byte
+	if j.seen != nil {
+		text = j.seen.raw
+	}
+	if !isRemote(j.module) { // shared resources may have joined it
+		now, err := os.ReadFile(j.p.statePath(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		text = now
+	}
+	if len(text) == 0 {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(p.statePath(name)+".before", text, 0o600)
+	return atomicfile.Write(j.p.statePath(name)+".before", text, 0o600)
 }
 
 // variablesText returns the values of the variables of a VM as Terraform reads them. nil: there are none.

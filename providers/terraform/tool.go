@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-version"
@@ -105,7 +106,7 @@ func (p *Provider) version(ctx context.Context) (spec.TerraformTool, *version.Ve
 
 // ask asks the program about itself.
 func (p *Provider) ask(ctx context.Context) (now told, err error) {
-	s, err := p.openSession(ctx, "", "")
+	s, err := p.openSession(ctx, p.module, "")
 	if err != nil {
 		return told{}, err
 	}
@@ -139,12 +140,8 @@ func (p *Provider) readModule() (spec.TerraformModule, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.Backend != "" && m.Backend != "local" {
-		return m, &providers.Problem{
-			Outcome: providers.Failed, Code: "terraform_backend",
-			Next: providers.Say("use a module without a backend block, or with backend \"local\" {}: vmctl keeps its states in the data directory"),
-			Err:  fmt.Errorf("provider.terraform.%s: the module %s has the backend %s, which is not built in yet", p.settings.Name, p.module, m.Backend),
-		}
+	if slices.Contains(withoutWorkspaces(), m.Backend) {
+		return m, p.noWorkspaces(m)
 	}
 	return m, p.checkEncryption(m)
 }

@@ -63,6 +63,9 @@ type Provider struct {
 
 	preparing sync.Mutex // held during an init
 
+	recalling sync.Mutex // guards observed
+	observed  *recalledStates
+
 	asking sync.Mutex // guards what follows
 	asked  told
 	idle   []*tfexec.Terraform // of sessions that are closed: each knows the version
