@@ -307,3 +307,209 @@ func TestTerraformS3(t *testing.T) {
 		}
 	})
 }
+
+// types runs what a user types: the commands that follow a text in an output.
+func (s *s3Site) types(out, after string) {
+	s.site.t.Helper()
+	_, command, ok := strings.Cut(out, after)
+	command, _, _ = strings.Cut(command, "\n")
+	if !ok {
+		s.site.t.Fatalf("no %q in\n%s", after, out)
+	}
+	cmd := exec.Command("sh", "-c", command)
+	cmd.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CHECKPOINT_DISABLE=1"}, s.environ)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.site.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+}
+
+// edit edits the spec.
+func (s *s3Site) edit(old, replacement string) {
+	s.site.t.Helper()
+	path := filepath.Join(s.dir, "main.vmctl.hcl")
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.Contains(string(text), old) {
+		s.site.t.Fatalf("%v: no %q in the spec", err, old)
+	}
+	s.write("main.vmctl.hcl", strings.ReplaceAll(string(text), old, replacement))
+}
+
+// A lock that somebody left in the backend is named with its holder, and broken by nobody but the user.
+func TestTerraformS3Lock(t *testing.T) {
+	withReal(t, func(t *testing.T, program terraformProgram) {
+		s := newS3Site(t, program)
+		apply := []string{"apply", "--auto-approve"}
+		s.run(0, apply)
+		name, _ := s.one("--a--")
+		const lock = `{"ID":"0a1b2c3d-0000-1111-2222-333344445555","Operation":"OperationTypeApply","Info":"","Who":"someone@here",` +
+			`"Version":"1.11.4","Created":"2026-01-02T03:04:05Z","Path":"x"}`
+		s.change(func(objects map[string][]byte) { objects[name+".tflock"] = []byte(lock) })
+		s.edit(`"one"`, `"two"`)
+		out := s.run(1, apply, program.tool+"'s lock of its state is held by someone@here, since 2026-01-02 03:04:05", "for Apply")
+		if _, text := s.one(name + ".tflock"); text != lock {
+			t.Errorf("the lock is %s", text)
+		}
+		s.types(strings.ReplaceAll(out, "force-unlock ", "force-unlock -force "), "or, if that was killed: ")
+		s.run(0, apply)
+		s.run(0, []string{"destroy", "--auto-approve"})
+	})
+}
+
+// A state that Terraform could not write to the backend blocks its VM until it is there: nothing that was made is made twice, or
+// lost.
+func TestTerraformS3Errored(t *testing.T) {
+	withReal(t, func(t *testing.T, program terraformProgram) {
+		s := newS3Site(t, program)
+		apply, plan := []string{"apply", "--auto-approve"}, []string{"plan", "--detailed-exitcode"}
+		s.deny = func(key string) bool { return s.bucket.objects[key] != nil && strings.Contains(key, "--a--") }
+		s.run(1, apply, "AccessDenied")
+		made, err := os.ReadFile(filepath.Join(s.dir, "infra", "errored.tfstate"))
+		if err != nil || !strings.Contains(string(made), `"one"`) {
+			t.Fatalf("%v: errored.tfstate is\n%s", err, made)
+		}
+		s.change(func(map[string][]byte) { s.deny = nil })
+		out := ""
+		s.quiet(func() {
+			out = s.run(0, []string{"plan"}, "could not be written, and "+program.tool+" left it in")
+			s.run(6, apply, "could not be written")
+		})
+		s.types(out, "put it in its place: ")
+		s.quiet(func() { s.run(2, plan, "terraform: nothing to change") })
+		s.run(0, apply)
+		s.run(0, plan, "No changes")
+		if _, text := s.one("--a--"); !strings.Contains(text, idOf(string(made))) {
+			t.Errorf("%s is not in the state:\n%s", idOf(string(made)), text)
+		}
+		s.run(0, []string{"destroy", "--auto-approve"})
+		if names := s.names(); len(names) > 0 {
+			t.Errorf("left in the backend: %v", names)
+		}
+	})
+}
+
+// idOf returns the ID of the first resource in a state.
+func idOf(state string) string {
+	_, rest, _ := strings.Cut(state, `"id": "`)
+	id, _, _ := strings.Cut(rest, `"`)
+	return id
+}
+
+// A module whose states are moved to another place makes no VM once more: its VMs are unknown until their states are there.
+func TestTerraformS3Moved(t *testing.T) {
+	withReal(t, func(t *testing.T, program terraformProgram) {
+		s := newS3Site(t, program)
+		backend := fmt.Sprintf(s3Backend, s.url)
+		apply, plan := []string{"apply", "--auto-approve"}, []string{"plan", "--detailed-exitcode"}
+		s.write("infra/backend.tf", "")
+		s.run(0, apply)
+		s.run(0, plan)
+
+		s.write("infra/backend.tf", backend)
+		out := s.run(6, []string{"plan"}, "the module has the backend s3 now")
+		s.run(6, apply)
+		if names := s.names(); len(names) > 0 {
+			t.Errorf("objects %v, want none", names)
+		}
+		s.initialise()
+		for range 2 { // one for each VM
+			s.types(out, "once the module is initialised, run ")
+			_, out, _ = strings.Cut(out, "once the module is initialised, run ")
+		}
+		s.quiet(func() { s.run(0, plan, "No changes") })
+		for _, size := range []string{"one", "b"} {
+			s.edit(fmt.Sprintf("size = %q", size), `size = "two"`)
+		}
+		s.run(0, apply, "update module.vm.terraform_data.vm")
+
+		// Another key is another place, and the data directory is one again.
+		s.quiet(func() {
+			s.write("infra/backend.tf", strings.Replace(backend, `"vm.tfstate"`, `"other.tfstate"`, 1))
+			s.run(6, []string{"plan"}, "was kept by the backend s3 as the module configured it then")
+			s.run(6, apply)
+			s.write("infra/backend.tf", "")
+			s.run(6, []string{"plan"}, "was kept by the backend s3, and the module keeps states in the data directory now")
+			s.run(6, apply)
+			s.write("infra/backend.tf", backend)
+			s.run(0, plan, "No changes")
+		})
+		s.run(0, []string{"destroy", "--auto-approve"})
+		if names := s.names(); len(names) > 0 {
+			t.Errorf("left in the backend: %v", names)
+		}
+	})
+}
+
+// initialise initialises the module as its user does, and not in the folder of vmctl.
+func (s *s3Site) initialise() {
+	s.site.t.Helper()
+	cmd := exec.Command(s.terraform.path, "-chdir="+filepath.Join(s.dir, "infra"), "init", "-input=false", "-reconfigure")
+	cmd.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CHECKPOINT_DISABLE=1"}, s.environ)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.site.t.Fatalf("init: %v\n%s", err, out)
+	}
+}
+
+// A VM that vmctl lets go of keeps its state, in a workspace of the backend that is not vmctl's.
+func TestTerraformS3Release(t *testing.T) {
+	withReal(t, func(t *testing.T, program terraformProgram) {
+		s := newS3Site(t, program)
+		apply, plan := []string{"apply", "--auto-approve"}, []string{"plan", "--detailed-exitcode"}
+		s.run(0, apply)
+		name, before := s.one("--a--")
+		head, blocks, _ := strings.Cut(strings.ReplaceAll(killedSpec, "./program", program.path), "vm \"a\"")
+		_, b, _ := strings.Cut(blocks, "vm \"b\"")
+		s.write("main.vmctl.hcl", head+"vm \"b\""+b+"removed {\n  from    = vm.a\n  destroy = false\n}\n")
+		s.run(0, apply, "its state is in the workspace released--")
+		released, after := s.one("--a--")
+		if want := strings.Replace(name, "vmctl--", "released--", 1); released != want || idOf(after) != idOf(before) {
+			t.Errorf("the state of a was in %s:\n%s\nand is in %s:\n%s", name, before, released, after)
+		}
+		s.quiet(func() { s.run(0, plan, "No changes") })
+		s.run(0, []string{"destroy", "--auto-approve"})
+		if names := s.names(); len(names) != 1 || names[0] != released {
+			t.Errorf("objects %v, want %s", names, released)
+		}
+	})
+}
+
+// The resources that the VMs share stay in a backend elsewhere as they do in the data directory, and go by the commands that the
+// last destroy tells.
+func TestTerraformS3Shared(t *testing.T) {
+	withReal(t, func(t *testing.T, program terraformProgram) {
+		s := newS3Site(t, program)
+		s.edit("  binary", "  shared = [\"terraform_data.net\"]\n  binary")
+		s.write("infra/net.tf", "resource \"terraform_data\" \"net\" {}\n")
+		apply, plan := []string{"apply", "--auto-approve"}, []string{"plan", "--detailed-exitcode"}
+		s.run(0, append(apply, "--target=vm.a"), "create the shared terraform_data.net")
+		_, first := s.one("--a--")
+		s.quiet(func() {
+			if out := s.run(2, plan, "terraform: create module.vm.terraform_data.vm"); strings.Contains(out, "shared terraform_data.net") || strings.Contains(out, "create terraform_data.net") {
+				t.Errorf("the plan is\n%s", out)
+			}
+		})
+		s.run(0, apply)
+		s.quiet(func() { s.run(0, plan, "No changes") })
+		if _, second := s.one("--b--"); idOf(textAfter(second, `"net"`)) != idOf(textAfter(first, `"net"`)) {
+			t.Errorf("the states have different ones:\n%s\n%s", first, second)
+		}
+		s.run(0, []string{"destroy", "--auto-approve", "--target=vm.a"})
+		s.run(0, plan[:1])
+		out := s.run(0, []string{"destroy", "--auto-approve"}, "its shared resources stay: terraform_data.net")
+		if names := s.names(); len(names) > 0 {
+			t.Errorf("left in the backend: %v", names)
+		}
+		for _, step := range []string{"prepare to remove them: ", "give them a workspace: ", "remove them: "} {
+			_, out, _ = strings.Cut(out, step)
+			s.types(step+strings.Replace(out, " destroy", " destroy -auto-approve -var=size=x", 1), step)
+		}
+		if _, left := s.one("released--shared"); strings.Contains(left, "terraform_data") {
+			t.Errorf("left is\n%s", left)
+		}
+	})
+}
+
+// textAfter returns the end of a text, after a part of it.
+func textAfter(text, part string) string {
+	_, after, _ := strings.Cut(text, part)
+	return after
+}

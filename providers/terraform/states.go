@@ -174,7 +174,15 @@ func (p *Provider) notePlace(m spec.TerraformModule, name string) error {
 	if !isRemote(m) {
 		return nil
 	}
-	return atomicfile.Write(filepath.Join(p.statesDir(), name, placeName), []byte(p.placeOf(m)), 0o600)
+	if err := atomicfile.Write(filepath.Join(p.statesDir(), name, placeName), []byte(p.placeOf(m)), 0o600); err != nil {
+		return err
+	}
+	// The backend has its state, and that on this machine is the one before.
+	err := os.Rename(p.statePath(name), p.statePath(name)+".before")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // placeOf describes the backend of a module: its type, and a digest of its configuration.

@@ -65,7 +65,7 @@ func (p *Provider) tool() spec.TerraformTool {
 	}
 }
 
-// told is what a program said about itself.
+// told holds the words of a program about itself.
 type told struct {
 	tool    spec.TerraformTool
 	version *version.Version
