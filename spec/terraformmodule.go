@@ -173,6 +173,22 @@ func blocksOf(body hcl.Body, kind string, labels []string) hcl.Blocks {
 	return content.Blocks
 }
 
+// TerraformTexts returns the values in a file of -backend-config or -var-file that are plain texts.
+func TerraformTexts(text []byte) map[string]string {
+	all := map[string]string{}
+	file, _ := hclsyntax.ParseConfig(text, "", hcl.InitialPos) //nolint:errcheck // a mistake is Terraform's to report
+	if file == nil {
+		return all
+	}
+	attrs, _ := file.Body.JustAttributes() //nolint:errcheck // a mistake is Terraform's to report
+	for name, a := range attrs {
+		if v, diags := a.Expr.Value(nil); !diags.HasErrors() && v.Type() == cty.String && !v.IsNull() {
+			all[name] = v.AsString()
+		}
+	}
+	return all
+}
+
 // TerraformValues returns the values of variables in Terraform's own language, as a file of -var-file.
 func TerraformValues(variables map[string]cty.Value) []byte {
 	file := hclwrite.NewEmptyFile()

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -28,11 +29,11 @@ type bucket struct {
 	objects map[string][]byte
 	writes  int                   // of objects, and removals
 	deny    func(key string) bool // says which objects cannot be written; nil: all can
-	keys    map[string]bool       // the access keys of all requests
+	asked   map[string]bool       // all pairs of bucket and access key
 }
 
 func newBucket(t *testing.T) *bucket {
-	b := &bucket{t: t, objects: map[string][]byte{}, keys: map[string]bool{}}
+	b := &bucket{t: t, objects: map[string][]byte{}, asked: map[string]bool{}}
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)
 	b.url = server.URL
@@ -63,13 +64,13 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_, credential, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	access, _, _ := strings.Cut(credential, "/")
-	b.keys[access] = true
 	w.Header().Set("Content-Type", "application/xml")
 	fail := func(code int, name string) {
 		w.WriteHeader(code)
 		fmt.Fprintf(w, "<Error><Code>%s</Code><Message>%s</Message></Error>", name, name)
 	}
-	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	b.asked[name+" "+access] = true
 	text, there := b.objects[key]
 	switch {
 	case r.Method == http.MethodGet && key == "":
@@ -512,4 +513,101 @@ func TestTerraformS3Shared(t *testing.T) {
 func textAfter(text, part string) string {
 	_, after, _ := strings.Cut(text, part)
 	return after
+}
+
+// The settings of the backend in the provider block reach Terraform and the backend, and nobody else: no argument or environment of
+// a process, no output, and no file that is left but the user's own.
+func TestTerraformS3BackendConfig(t *testing.T) {
+	withReal(t, func(t *testing.T, program terraformProgram) {
+		s := newS3Site(t, program)
+		s.environ = []string{"VMCTL_VAR_access=CANARYACCESS", "VMCTL_VAR_secret=CANARY SECRET="}
+		s.write("watched", watchedProgram)
+		if err := os.Chmod(filepath.Join(s.dir, "watched"), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+		s.environ = append(s.environ, "PROGRAM="+program.path, "WATCHED="+s.dir+"/seen")
+		backend := strings.Replace(fmt.Sprintf(s3Backend, s.url), `    bucket                      = "states"`+"\n", "", 1)
+		s.write("infra/backend.tf", strings.Replace(backend, `    key                         = "vm.tfstate"`+"\n", "", 1))
+		s.write("states.tfbackend", "bucket = \"wrong\"\nkey    = \"vm.tfstate\"\n")
+		s.edit(program.path, "./watched")
+		s.edit("  binary", `  backend_config_file = "states.tfbackend"
+  backend_config      = { bucket = "states", access_key = var.access, secret_key = var.secret }
+  binary`)
+		s.edit("provider \"terraform\"", `variable "access" {
+  type      = string
+  sensitive = true
+}
+variable "secret" {
+  type      = string
+  sensitive = true
+}
+provider "terraform"`)
+		out := ""
+		for _, args := range [][]string{{"plan"}, {"apply", "--auto-approve"}, {"plan", "--detailed-exitcode"}, {"plan", "--json"}, {"status"}} {
+			out += s.run(0, args)
+		}
+		if names := s.names(); len(names) != 2 || !strings.Contains(names[0], "/vm.tfstate") {
+			t.Errorf("objects %v, want one for each VM", names)
+		}
+		if got := slices.Sorted(maps.Keys(s.asked)); len(got) != 1 || got[0] != "states CANARYACCESS" {
+			t.Errorf("buckets and access keys of the requests: %v", got)
+		}
+		s.leaks("the output", out)
+		s.leaksNowhere()
+
+		// What a wrong setting fails with is no secret either.
+		s.edit("secret_key = var.secret", "secret_key = var.secret, no_such_setting = var.secret")
+		s.leaks("the failure", s.run(6, []string{"plan"}, "no_such_setting"))
+		s.edit(", no_such_setting = var.secret", "")
+
+		// Another bucket is another place.
+		s.edit(`bucket = "states"`, `bucket = "others"`)
+		var hidden map[string][]byte
+		s.change(func(objects map[string][]byte) {
+			hidden = maps.Clone(objects)
+			clear(objects)
+		})
+		s.quiet(func() { s.run(6, []string{"plan"}, "was kept by the backend s3 as the module configured it then") })
+		s.edit(`bucket = "others"`, `bucket = "states"`)
+		s.change(func(objects map[string][]byte) { maps.Copy(objects, hidden) })
+		s.run(0, []string{"destroy", "--auto-approve"})
+		s.leaksNowhere()
+	})
+}
+
+// watchedProgram notes its arguments and its environment.
+const watchedProgram = `#!/bin/sh
+tr '\0' '\n' </proc/$$/environ >>"$WATCHED"
+tr '\0' '\n' </proc/$$/cmdline >>"$WATCHED"
+exec "$PROGRAM" "$@"
+`
+
+func (s *s3Site) leaks(where, text string) {
+	s.site.t.Helper()
+	for _, secret := range []string{"CANARYACCESS", "CANARY SECRET"} {
+		if strings.Contains(text, secret) {
+			s.site.t.Errorf("%s is in %s:\n%s", secret, where, text)
+		}
+	}
+}
+
+// leaksNowhere checks all files of the site and of vmctl.
+func (s *s3Site) leaksNowhere() {
+	s.site.t.Helper()
+	for _, root := range []string{s.dir, s.home} {
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			s.leaks(path, string(text))
+			return err
+		})
+		if err != nil {
+			s.site.t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(s.dir, "temp")); err != nil || len(left) > 0 {
+		s.site.t.Errorf("left: %v, %v", left, err)
+	}
 }

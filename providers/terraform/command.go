@@ -16,7 +16,11 @@ func (p *Provider) removal(m spec.TerraformModule) []string {
 	data := setting{"TF_DATA_DIR", filepath.Join(p.sharedDir(), "data")}
 	var all []string
 	if m.Backend != "" || m.Providers {
-		all = append(all, "prepare to remove them: "+p.commandLine(data)("init", "-lockfile=readonly"))
+		args := []string{"init", "-lockfile=readonly"}
+		if !p.backend.none() {
+			args = append(args, "-backend-config=FILE")
+		}
+		all = append(all, "prepare to remove them: "+p.commandLine(data)(args...))
 	}
 	if !isRemote(m) {
 		return append(all, "remove them: "+p.commandLine(data)("destroy", "-state="+p.keptPath()))
@@ -46,7 +50,10 @@ func (p *Provider) commandLine(env ...setting) func(args ...string) string {
 
 // settingsOf returns the variables of the environment with which a command is about a workspace.
 func (p *Provider) settingsOf(m spec.TerraformModule, workspace string) []setting {
-	env := []setting{{"TF_DATA_DIR", p.dataPath(workspace)}}
+	var env []setting
+	if p.backend.none() { // else nothing about the backend stays there
+		env = append(env, setting{"TF_DATA_DIR", p.dataPath(workspace)})
+	}
 	if m.Backend != "" {
 		env = append(env, setting{"TF_WORKSPACE", workspace})
 	}

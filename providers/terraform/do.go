@@ -153,14 +153,14 @@ func (p *Provider) session(ctx context.Context, m spec.TerraformModule, name str
 	if err != nil {
 		return nil, err
 	}
-	var settings []string
+	with := setup{dir: p.dataPath(name), backend: p.backend}
 	if m.Backend != "" {
 		s.order.Workspace = name
 	}
 	if m.Backend == "local" {
-		settings = []string{"workspace_dir=" + p.statesDir()}
+		with.settings = []string{"workspace_dir=" + p.statesDir()}
 	}
-	return s, p.prepare(ctx, s, m, p.dataPath(name), settings)
+	return s, p.prepare(ctx, s, m, with)
 }
 
 // state returns the value of -state: a module without a backend keeps the state where vmctl says.

@@ -21,17 +21,27 @@ import (
 // preparedFile holds the Setup of the module that a data folder was prepared for.
 const preparedFile = "vmctl-prepared"
 
-// prepare runs init in a data folder, unless that was done for this module. One init runs at a time: they share
+// setup says what init takes beyond the module.
+type setup struct {
+	dir      string   // the data folder
+	settings []string // of the backend, as of -backend-config: no secrets
+	backend  backendConfig
+}
+
+// prepare runs init for a session, unless that was done in the data folder for this module. One init runs at a time: they share
 // a cache of providers.
-func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModule, dir string, settings []string) error {
+func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModule, with setup) error {
 	if m.Backend == "" && !m.Providers {
 		return nil // Terraform has all that it takes
 	}
-	mark := filepath.Join(dir, preparedFile)
-	if text, err := os.ReadFile(mark); err == nil && string(text) == m.Setup {
-		return nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	mark := filepath.Join(with.dir, preparedFile)
+	text, err := os.ReadFile(mark)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	prepared := err == nil && string(text) == m.Setup
+	if prepared && with.backend.none() {
+		return nil
 	}
 	p.preparing.Lock()
 	defer p.preparing.Unlock()
@@ -42,17 +52,38 @@ func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModu
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
-		return errors.Join(err, lock.Release())
-	}
-	if err := errors.Join(s.init(ctx, settings), lock.Release()); err != nil {
-		return p.explainLockFile(err)
-	}
-	// With one workspace in the backend, init selects it.
-	if err := os.Remove(filepath.Join(dir, "environment")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = p.prepareLocked(ctx, s, with, prepared)
+	if err := errors.Join(err, lock.Release()); err != nil {
 		return err
 	}
 	return atomicfile.Write(mark, []byte(m.Setup), 0o600)
+}
+
+func (p *Provider) prepareLocked(ctx context.Context, s *session, with setup, prepared bool) error {
+	if !prepared {
+		if err := errors.Join(os.RemoveAll(with.dir), os.MkdirAll(with.dir, 0o700)); err != nil {
+			return err
+		}
+	}
+	settings := with.settings
+	if !with.backend.none() {
+		files, err := with.backend.write(s.dir)
+		if err == nil {
+			err = s.confine(with.dir)
+		}
+		if err != nil {
+			return err
+		}
+		settings = append(files, settings...)
+	}
+	if err := s.init(ctx, settings); err != nil {
+		return p.explainLockFile(err)
+	}
+	// With one workspace in the backend, init selects it.
+	if err := os.Remove(filepath.Join(s.env["TF_DATA_DIR"], "environment")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // keepState copies the state before Terraform rewrites it.

@@ -143,7 +143,7 @@ func (p *Provider) openAside(ctx context.Context, m spec.TerraformModule) (s *se
 		}
 	}
 	if err == nil {
-		err = p.prepare(ctx, s, m, p.dataPath(newWorkspace), nil)
+		err = p.prepare(ctx, s, m, setup{dir: p.dataPath(newWorkspace)})
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())

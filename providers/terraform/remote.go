@@ -26,17 +26,35 @@ type remoteStates struct {
 // listFolder is the name of the data folder for what is asked of all workspaces.
 const listFolder = "list"
 
+// open opens a session for a workspace; "": for none. All of them use what one init has prepared.
+func (r remoteStates) open(ctx context.Context, name string) (*session, error) {
+	p := r.p
+	p.listing.Lock()
+	defer p.listing.Unlock()
+	if p.lister == nil {
+		s, err := p.openSession(ctx, p.module, p.dataPath(listFolder))
+		if err != nil {
+			return nil, err
+		}
+		if err := p.prepare(ctx, s, r.module, setup{dir: p.dataPath(listFolder), backend: p.backend}); err != nil {
+			return nil, errors.Join(inWords(err), s.close())
+		}
+		p.lister = s
+	}
+	s, err := p.openSession(ctx, p.module, p.lister.env["TF_DATA_DIR"])
+	if err == nil {
+		s.order.Workspace = name
+	}
+	return s, err
+}
+
 // run runs a command for a workspace; "": for none.
 func (r remoteStates) run(ctx context.Context, name string, command func(*tfexec.Terraform) error) (err error) {
-	s, err := r.p.openSession(ctx, r.p.module, r.p.dataPath(listFolder))
+	s, err := r.open(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	s.order.Workspace = name
-	if err := r.p.prepare(ctx, s, r.module, r.p.dataPath(listFolder), nil); err != nil {
-		return inWords(err)
-	}
 	return inWords(s.run(false, command))
 }
 
@@ -116,15 +134,11 @@ func (r remoteStates) copyTo(ctx context.Context, to string, text []byte) error 
 }
 
 func (r remoteStates) pushTo(ctx context.Context, name string, text []byte) (err error) {
-	s, err := r.p.openSession(ctx, r.p.module, r.p.dataPath(listFolder))
+	s, err := r.open(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	s.order.Workspace = name
-	if err := r.p.prepare(ctx, s, r.module, r.p.dataPath(listFolder), nil); err != nil {
-		return inWords(err)
-	}
 	return inWords(s.push(ctx, text))
 }
 

@@ -185,8 +185,10 @@ func (p *Provider) notePlace(m spec.TerraformModule, name string) error {
 	return err
 }
 
-// placeOf describes the backend of a module: its type, and a digest of its configuration.
-func (p *Provider) placeOf(m spec.TerraformModule) string { return m.Backend + " " + m.BackendDigest }
+// placeOf describes the backend of a module: its type, and digests of its configuration.
+func (p *Provider) placeOf(m spec.TerraformModule) string {
+	return m.Backend + " " + m.BackendDigest + " " + p.backend.place()
+}
 
 // hasPlace reports whether a backend elsewhere keeps, or kept, the state of a workspace.
 func (p *Provider) hasPlace(w workspace) bool {

@@ -143,6 +143,9 @@ func (p *Provider) readModule() (spec.TerraformModule, error) {
 	if slices.Contains(withoutWorkspaces(), m.Backend) {
 		return m, p.noWorkspaces(m)
 	}
+	if err := p.checkBackendConfig(m); err != nil {
+		return m, err
+	}
 	return m, p.checkEncryption(m)
 }
 
