@@ -97,10 +97,10 @@ func open(h Host, s providers.Settings) *Provider {
 func (p *Provider) Close() error {
 	p.listing.Lock()
 	defer p.listing.Unlock()
-	if p.lister == nil {
-		return nil
+	var err error
+	if p.lister != nil {
+		err = p.lister.close()
 	}
-	s := p.lister
 	p.lister = nil
-	return s.close()
+	return err
 }
