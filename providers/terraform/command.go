@@ -72,7 +72,11 @@ func (p *Provider) onState(workspace string) (command func(words []string, addre
 		option = []string{"-state=" + state}
 	}
 	return func(words []string, address string) string {
-		return p.commandLine(env...)(slices.Concat(words, option, []string{address})...)
+		args := slices.Concat(words, option)
+		if address != "" {
+			args = append(args, address)
+		}
+		return p.commandLine(env...)(args...)
 	}, true
 }
 

@@ -256,7 +256,7 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 // the state before.
 func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 	name := j.seen.name
-	if err := j.open(ctx, name, j.Prior); err != nil {
+	if err := j.open(ctx, name, given(j.Prior, j.Want)); err != nil {
 		return err
 	}
 	state := j.p.state(j.module, name)
@@ -273,7 +273,7 @@ func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 		err = j.carryOut(ctx, name)
 	}
 	if err != nil {
-		return err
+		return j.explainVariables(err, name)
 	}
 	after, err := j.p.read(ctx, j.states, j.seen.workspace)
 	if err != nil {
@@ -286,6 +286,24 @@ func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 		}
 	}
 	return nil
+}
+
+// unsetText begins the error of Terraform about a variable that has neither a value nor a default.
+const unsetText = "No value for required variable"
+
+// explainVariables adds to the failure of a destroy that the record of the VM has no secrets.
+func (j *job) explainVariables(err error, name string) error {
+	command, ok := j.p.onState(name)
+	if !ok || !strings.Contains(err.Error(), unsetText) {
+		return err
+	}
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform_variables", Err: err, Seen: said(err),
+		Next: providers.Say(
+			fmt.Sprintf("vmctl records no secrets: put the block of %s back, with the variables that the module needs, and run vmctl destroy --target=%s", j.Address, j.Address),
+			fmt.Sprintf("or let %s ask for them: %s, and then vmctl apply", j.p.tool(), command([]string{"destroy"}, "")),
+		),
+	}
 }
 
 // removeWorkspace removes a workspace in which nothing is left, and tells which shared resources stay after the last one.

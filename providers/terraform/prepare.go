@@ -105,6 +105,21 @@ func (j *job) keepState(name string) error {
 	return atomicfile.Write(j.p.statePath(name)+".before", text, 0o600)
 }
 
+// given returns the variables of a VM that is destroyed: as it was made, or where the record has none, since they are secrets, as
+// the spec has them.
+func given(prior, want cty.Value) cty.Value {
+	all := map[string]cty.Value{}
+	for _, name := range []string{"variables", "variables_json"} {
+		for _, from := range []cty.Value{prior, want} {
+			if v := ctyread.Attr(from, name); ctyread.Known(v) {
+				all[name] = v
+				break
+			}
+		}
+	}
+	return cty.ObjectVal(all)
+}
+
 // variablesText returns the values of the variables of a VM as Terraform reads them. nil: there are none.
 func variablesText(values cty.Value) []byte {
 	all := objectOf(ctyread.Attr(values, "variables_json"))
