@@ -3,6 +3,7 @@ package terraform
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -43,9 +44,22 @@ func (p *Provider) read(ctx context.Context, where states, w workspace) (*seen, 
 	}
 	state, err := readState(text)
 	if err != nil {
-		return nil, fmt.Errorf("read the state of the workspace %s: %w", w.name, err)
+		return nil, p.unreadable(where, w, err)
 	}
 	return &seen{workspace: w, state: state, raw: text, own: state.managed(p.shared)}, nil
+}
+
+// unreadable describes the state of a workspace that cannot be read: on this machine Terraform rewrites it in its place, and a full
+// disk leaves the beginning of it.
+func (p *Provider) unreadable(where states, w workspace, err error) error {
+	if _, local := where.(localStates); !local {
+		return fmt.Errorf("read the state of the workspace %s: %w", w.name, err)
+	}
+	path := p.statePath(w.name)
+	if _, absent := os.Stat(path + beforeSuffix); absent != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return fmt.Errorf("read %s: %w; if its disk was full, the state from before the last change is in %s, and what that change made is in neither", path, err, path+beforeSuffix)
 }
 
 // made reports whether the workspace has resources of its own: as far as Terraform knows, its VM exists.

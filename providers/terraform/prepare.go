@@ -102,8 +102,11 @@ func (j *job) keepState(name string) error {
 	if len(text) == 0 {
 		return nil
 	}
-	return atomicfile.Write(j.p.statePath(name)+".before", text, 0o600)
+	return atomicfile.Write(j.p.statePath(name)+beforeSuffix, text, 0o600)
 }
+
+// beforeSuffix ends the name of the file with the copy of a state from before its last change.
+const beforeSuffix = ".before"
 
 // given returns the variables of a VM that is destroyed: as it was made, or where the record has none, since they are secrets, as
 // the spec has them.

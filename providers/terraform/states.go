@@ -178,7 +178,7 @@ func (p *Provider) notePlace(m spec.TerraformModule, name string) error {
 		return err
 	}
 	// The backend has its state, and that on this machine is the one before.
-	err := os.Rename(p.statePath(name), p.statePath(name)+".before")
+	err := os.Rename(p.statePath(name), p.statePath(name)+beforeSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
