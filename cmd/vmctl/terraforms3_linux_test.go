@@ -192,6 +192,12 @@ output "ip" {
 `
 )
 
+// s3Own is the state of the default workspace, which the user has made without vmctl.
+const s3Own = `{"version": 4, "terraform_version": "1.5.0", "serial": 1, "lineage": "own", "outputs": {}, "resources": [{
+  "module": "module.vm", "mode": "managed", "type": "terraform_data", "name": "vm", "provider": "provider[\"terraform.io/builtin/terraform\"]",
+  "instances": [{"schema_version": 0, "attributes": {
+    "id": "own", "input": {"value": "one", "type": "string"}, "output": {"value": "one", "type": "string"}, "triggers_replace": null}}]}]}`
+
 // s3Site is a site whose module keeps its states in a bucket.
 type s3Site struct {
 	*site
@@ -263,15 +269,16 @@ func withReal(t *testing.T, test func(t *testing.T, program terraformProgram)) {
 }
 
 // The VMs of a module with a backend elsewhere have a workspace of it each. A plan makes none, not even of a VM that is not made
-// yet; nothing that looks writes; the last destroy leaves nothing.
+// yet; nothing that looks writes; the last destroy leaves nothing but the workspace that the user has made.
 func TestTerraformS3(t *testing.T) {
 	withReal(t, func(t *testing.T, program terraformProgram) {
 		s := newS3Site(t, program)
 		apply, plan := []string{"apply", "--auto-approve"}, []string{"plan", "--detailed-exitcode"}
+		s.change(func(objects map[string][]byte) { objects["vm.tfstate"] = []byte(s3Own) })
 		s.quiet(func() { s.run(2, plan, "terraform: create module.vm.terraform_data.vm") })
 		s.run(0, apply, "create module.vm.terraform_data.vm")
-		if names := s.names(); len(names) != 2 {
-			t.Errorf("objects %v, want one for each VM", names)
+		if names := s.names(); len(names) != 3 {
+			t.Errorf("objects %v, want one for each VM, and the user's own", names)
 		}
 		if _, text := s.one("--a--"); !strings.Contains(text, `"one"`) {
 			t.Errorf("the state of a is\n%s", text)
@@ -300,8 +307,8 @@ func TestTerraformS3(t *testing.T) {
 		s.run(0, plan)
 
 		s.run(0, []string{"destroy", "--auto-approve"})
-		if names := s.names(); len(names) > 0 {
-			t.Errorf("left in the backend: %v", names)
+		if _, text := s.one("vm.tfstate"); text != s3Own {
+			t.Errorf("the user's own state is\n%s", text)
 		}
 		if left, err := os.ReadDir(filepath.Join(s.dir, "temp")); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v", left, err)

@@ -299,10 +299,9 @@ func (j *job) explainVariables(err error, name string) error {
 	}
 	return &providers.Problem{
 		Outcome: providers.Failed, Code: "terraform_variables", Err: err, Seen: said(err),
-		Next: providers.Say(
-			fmt.Sprintf("vmctl records no secrets: put the block of %s back, with the variables that the module needs, and run vmctl destroy --target=%s", j.Address, j.Address),
-			fmt.Sprintf("or let %s ask for them: %s, and then vmctl apply", j.p.tool(), command([]string{"destroy"}, "")),
-		),
+		Next: append(providers.SayVmctl(fmt.Sprintf("vmctl records no secrets: put the block of %s back, with the variables that the module needs, and run ", j.Address),
+			"destroy", "--target="+j.Address.String()),
+			providers.SayVmctl(fmt.Sprintf("or let %s ask for them: %s, and then ", j.p.tool(), command([]string{"destroy"}, "")), "apply")...),
 	}
 }
 
