@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -54,6 +55,7 @@ func ReadTerraformModule(dir string, tool TerraformTool) (TerraformModule, error
 	}
 	var m TerraformModule
 	whole, setup, any := sha256.New(), sha256.New(), false
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(overrides(a), overrides(b)) })
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -110,6 +112,16 @@ func moduleFiles(dir string) ([]string, error) {
 
 func isConfiguration(name string) bool {
 	return slices.ContainsFunc([]string{".tf", ".tf.json", ".tofu", ".tofu.json"}, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// overrides is 1 for a file that Terraform reads after the others, and whose backend takes the place of theirs. Source:
+// developer.hashicorp.com/terraform/language/files/override
+func overrides(name string) int {
+	base, _, _ := strings.Cut(filepath.Base(name), ".")
+	if isConfiguration(name) && (base == "override" || strings.HasSuffix(base, "_override")) {
+		return 1
+	}
+	return 0
 }
 
 // reads reports whether the tool reads a file of configuration in a folder with these files.
