@@ -104,7 +104,7 @@ func (w *World) Became(step Step, id providers.ID, name string, values cty.Value
 	system := w.systems[step.System]
 	next := &parent{
 		provider: system.Provider, inside: system.Inside, values: values,
-		known: providers.Known{Address: step.Address, Kind: step.Address.Kind, ID: id, Name: name},
+		known: providers.Known{Address: step.Address, Kind: step.Address.Kind, ID: id, Name: name, Prior: values},
 	}
 	if lowers(step.Step) {
 		w.parents.end(step.Address)

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -32,6 +33,8 @@ const (
 type TerraformModule struct {
 	// Backend is the type of its backend block, or "cloud"; "": the module has none.
 	Backend string
+	// BackendDigest changes whenever that block does.
+	BackendDigest string
 	// Encryption says that it has an encryption block, with which OpenTofu encrypts states and plans.
 	Encryption bool
 	// Providers says that it needs providers that are not built into Terraform.
@@ -52,6 +55,7 @@ func ReadTerraformModule(dir string, tool TerraformTool) (TerraformModule, error
 	}
 	var m TerraformModule
 	whole, setup, any := sha256.New(), sha256.New(), false
+	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(overrides(a), overrides(b)) })
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
@@ -110,6 +114,16 @@ func isConfiguration(name string) bool {
 	return slices.ContainsFunc([]string{".tf", ".tf.json", ".tofu", ".tofu.json"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
+// overrides is 1 for a file that Terraform reads after the others, and whose backend takes the place of theirs. Source:
+// developer.hashicorp.com/terraform/language/files/override
+func overrides(name string) int {
+	base, _, _ := strings.Cut(filepath.Base(name), ".")
+	if isConfiguration(name) && (base == "override" || strings.HasSuffix(base, "_override")) {
+		return 1
+	}
+	return 0
+}
+
 // reads reports whether the tool reads a file of configuration in a folder with these files.
 func (t TerraformTool) reads(name string, files []string) bool {
 	plain := strings.TrimSuffix(name, ".json")
@@ -138,10 +152,10 @@ func (m *TerraformModule) read(name string, text []byte) {
 	}
 	for _, b := range blocksOf(body, "terraform", nil) {
 		for _, backend := range blocksOf(b.Body, "backend", []string{"type"}) {
-			m.Backend = backend.Labels[0]
+			m.Backend, m.BackendDigest = backend.Labels[0], blockDigest(backend, text)
 		}
-		if len(blocksOf(b.Body, "cloud", nil)) > 0 {
-			m.Backend = "cloud"
+		for _, cloud := range blocksOf(b.Body, "cloud", nil) {
+			m.Backend, m.BackendDigest = "cloud", blockDigest(cloud, text)
 		}
 		m.Encryption = m.Encryption || len(blocksOf(b.Body, "encryption", nil)) > 0
 		m.Providers = m.Providers || len(blocksOf(b.Body, "required_providers", nil)) > 0
@@ -154,12 +168,37 @@ func (m *TerraformModule) read(name string, text []byte) {
 	m.Providers = m.Providers || len(blocksOf(body, "module", []string{"name"})) > 0
 }
 
+// blockDigest returns a digest of a block in a file; in JSON, of the file.
+func blockDigest(b *hcl.Block, file []byte) string {
+	if body, ok := b.Body.(*hclsyntax.Body); ok {
+		file = file[b.DefRange.Start.Byte:body.EndRange.End.Byte]
+	}
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:])
+}
+
 func blocksOf(body hcl.Body, kind string, labels []string) hcl.Blocks {
 	content, _, _ := body.PartialContent(&hcl.BodySchema{Blocks: []hcl.BlockHeaderSchema{{Type: kind, LabelNames: labels}}}) //nolint:errcheck // a mistake is Terraform's to report
 	if content == nil {
 		return nil
 	}
 	return content.Blocks
+}
+
+// TerraformTexts returns the values in a file of -backend-config or -var-file that are plain texts.
+func TerraformTexts(text []byte) map[string]string {
+	all := map[string]string{}
+	file, _ := hclsyntax.ParseConfig(text, "", hcl.InitialPos) //nolint:errcheck // a mistake is Terraform's to report
+	if file == nil {
+		return all
+	}
+	attrs, _ := file.Body.JustAttributes() //nolint:errcheck // a mistake is Terraform's to report
+	for name, a := range attrs {
+		if v, diags := a.Expr.Value(nil); !diags.HasErrors() && v.Type() == cty.String && !v.IsNull() {
+			all[name] = v.AsString()
+		}
+	}
+	return all
 }
 
 // TerraformValues returns the values of variables in Terraform's own language, as a file of -var-file.

@@ -16,6 +16,14 @@ var terraformShape = Block{
 			Doc: "The program, terraform or tofu: a name in PATH, or a path.",
 		},
 		{
+			Name: "backend_config", Type: cty.Map(cty.String), Known: true, Sensitive: true,
+			Doc: "Settings of the module's backend that its block leaves out, as of -backend-config: { bucket = \"states\" }.",
+		},
+		{
+			Name: "backend_config_file", Type: cty.String, File: true, Known: true,
+			Doc: "A file with such settings, relative to the spec's folder; those of backend_config win.",
+		},
+		{
 			Name: "lock_timeout", Type: cty.Number, Unit: Duration, Known: true,
 			Doc: "How long to wait for Terraform's lock of a state that another process holds; the timeouts of a VM limit that, too. Without it, not at all.",
 		},

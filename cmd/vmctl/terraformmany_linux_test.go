@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"vmctl/internal/real"
 )
 
@@ -27,7 +29,8 @@ rmdir "$STANDIN/active/$$"
 exit $status
 `
 
-// The VMs of one module are applied by as many programs at once as --parallelism says, and by no more.
+// The VMs of one module are planned by two programs each, and applied by as many programs at once as --parallelism says, and
+// by no more.
 func TestTerraformMany(t *testing.T) {
 	real.Long(t)
 	const vms, parallelism = 100, 4
@@ -50,6 +53,10 @@ func TestTerraformMany(t *testing.T) {
 		spec += strings.Replace(one, `"a"`, fmt.Sprintf("%q", fmt.Sprintf("vm%d", i)), 1)
 	}
 	k.write("main.vmctl.hcl", spec)
+	k.run(0, "plan")
+	if diff := cmp.Diff(map[string]int{"version": 1, "plan": vms, "show": vms}, k.calls()); diff != "" {
+		t.Errorf("programs that a plan starts (-want +got):\n%s", diff)
+	}
 	cmd := k.command("apply", "--auto-approve", "--parallelism="+strconv.Itoa(parallelism))
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -93,4 +100,18 @@ func TestTerraformMany(t *testing.T) {
 	if err != nil || len(states) != vms {
 		t.Errorf("%d states, %v, want %d", len(states), err, vms)
 	}
+}
+
+// calls counts the calls of the stand-in, by command.
+func (k *killed) calls() map[string]int {
+	k.t.Helper()
+	text, err := os.ReadFile(filepath.Join(k.dir, "calls"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	all := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		all[strings.Fields(line)[0]]++
+	}
+	return all
 }

@@ -43,8 +43,8 @@ func TestTerraformRemote(t *testing.T) {
 			code int
 			args []string
 		}{{0, []string{"plan"}}, {6, []string{"plan", "--out=saved.plan"}}, {6, []string{"apply", "--auto-approve"}}} {
-			if out := s.exits(run.code, run.args...); !strings.Contains(out, "has the backend http, which is not built in yet") ||
-				!strings.Contains(out, `use a module without a backend block, or with backend "local" {}`) {
+			if out := s.exits(run.code, run.args...); !strings.Contains(out, "the backend http of the module") || !strings.Contains(out, "keeps one state, and each VM needs a workspace with its own") ||
+				!strings.Contains(out, "use a backend that has workspaces, such as s3") {
 				t.Errorf("%v says\n%s", run.args, out)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -25,16 +26,22 @@ type order struct {
 	Workspace string `json:"workspace,omitempty"` // "": the default one
 	Variables string `json:"variables,omitempty"` // a named pipe with the values of variables, which become the standard input
 	Init      string `json:"init,omitempty"`      // a further argument of init
+	Version   string `json:"version,omitempty"`   // what the program says about its version; "": it is not known
 	// Lasting lets Terraform outlive vmctl. nil: it ends with vmctl, and writes nothing that is missed.
 	Lasting *lasting `json:"lasting,omitempty"`
 }
 
 // Call turns this process, which terraform-exec started with the arguments of Terraform, into Terraform. It returns
-// only after an error.
-func Call(ctx context.Context, text string, args, environ []string) error {
+// after an error, or if it could answer on out in place of Terraform: terraform-exec asks for the version before some commands.
+func Call(ctx context.Context, text string, args, environ []string, out io.Writer) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return fmt.Errorf("run Terraform: %s: %w", CallVariable, err)
+	}
+	asksVersion := len(args) > 0 && args[0] == "version"
+	if asksVersion && o.Version != "" {
+		_, err := io.WriteString(out, o.Version)
+		return err
 	}
 	if o.Init != "" && len(args) > 0 && args[0] == "init" {
 		args = append(args[:1:1], append([]string{o.Init}, args[1:]...)...)
@@ -44,15 +51,14 @@ func Call(ctx context.Context, text string, args, environ []string) error {
 		env = append(env, "TF_WORKSPACE="+o.Workspace)
 	}
 	program := process.Program{Path: o.Program, Args: append([]string{o.Program}, args...), Env: env, Bound: true}
-	if o.Variables != "" && slices.Contains(args, "-var-file="+stdinPath) { // terraform-exec asks for the version before
+	if o.Variables != "" && slices.Contains(args, "-var-file="+stdinPath) {
 		variables, err := os.ReadFile(o.Variables)
 		if err != nil {
 			return errors.New("run Terraform: the values of its variables could not be read")
 		}
 		program.Stdin = variables
 	}
-	// terraform-exec asks for the version before some commands.
-	if o.Lasting != nil && (len(args) == 0 || args[0] != "version") {
+	if o.Lasting != nil && !asksVersion {
 		program.Bound = false
 		if err := o.Lasting.begin(ctx, &program); err != nil {
 			return fmt.Errorf("run Terraform: %w", err)

@@ -8,11 +8,26 @@ import (
 
 	"vmctl/internal/shellword"
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
-// sharedCommand returns a command on the shared resources that stayed, for a user to type.
-func (p *Provider) sharedCommand(args ...string) string {
-	return p.commandLine(setting{"TF_DATA_DIR", filepath.Join(p.sharedDir(), "data")})(args...)
+// removal returns the commands that remove the shared resources that stayed, for a user to type.
+func (p *Provider) removal(m spec.TerraformModule) []string {
+	data := setting{"TF_DATA_DIR", filepath.Join(p.sharedDir(), "data")}
+	var all []string
+	if m.Backend != "" || m.Providers {
+		args := []string{"init", "-lockfile=readonly"}
+		if !p.backend.none() {
+			args = append(args, "-backend-config=FILE")
+		}
+		all = append(all, "prepare to remove them: "+p.commandLine(data)(args...))
+	}
+	if !isRemote(m) {
+		return append(all, "remove them: "+p.commandLine(data)("destroy", "-state="+p.keptPath()))
+	}
+	// The backend takes no file in place of a workspace.
+	in := p.commandLine(data, setting{"TF_WORKSPACE", releasedPrefix + "shared" + separator + encode(p.settings.Project.Lineage())})
+	return append(all, "give them a workspace: "+in("state", "push", p.keptPath()), "remove them: "+in("destroy"))
 }
 
 // setting is a variable of the environment.
@@ -33,6 +48,18 @@ func (p *Provider) commandLine(env ...setting) func(args ...string) string {
 	}
 }
 
+// settingsOf returns the variables of the environment with which a command is about a workspace.
+func (p *Provider) settingsOf(m spec.TerraformModule, workspace string) []setting {
+	var env []setting
+	if p.backend.none() { // else nothing about the backend stays there
+		env = append(env, setting{"TF_DATA_DIR", p.dataPath(workspace)})
+	}
+	if m.Backend != "" {
+		env = append(env, setting{"TF_WORKSPACE", workspace})
+	}
+	return env
+}
+
 // onState returns a function that writes commands on the state of a workspace, for a user to type. false: the module
 // cannot be read.
 func (p *Provider) onState(workspace string) (command func(words []string, address string) string, ok bool) {
@@ -40,14 +67,16 @@ func (p *Provider) onState(workspace string) (command func(words []string, addre
 	if err != nil {
 		return nil, false
 	}
-	env, option := []setting{{"TF_DATA_DIR", p.dataPath(workspace)}}, []string(nil)
+	env, option := p.settingsOf(m, workspace), []string(nil)
 	if state := p.state(m, workspace); state != "" {
 		option = []string{"-state=" + state}
-	} else {
-		env = append(env, setting{"TF_WORKSPACE", workspace})
 	}
 	return func(words []string, address string) string {
-		return p.commandLine(env...)(slices.Concat(words, option, []string{address})...)
+		args := slices.Concat(words, option)
+		if address != "" {
+			args = append(args, address)
+		}
+		return p.commandLine(env...)(args...)
 	}, true
 }
 

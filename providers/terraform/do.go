@@ -29,7 +29,7 @@ func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Lo
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &job{Work: w, p: p, log: log, module: module}
+	j := &job{Work: w, p: p, log: log, module: module, states: p.statesOf(module)}
 	if err := j.checkRunning(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -55,6 +55,7 @@ type job struct {
 	p       *Provider
 	log     providers.Log
 	module  spec.TerraformModule
+	states  states
 	seen    *seen // nil: there is no workspace
 	session *session
 	turn    *lockfile.Lock // held while the step makes the first shared resources; nil: it does not
@@ -71,18 +72,21 @@ func (j *job) end() error {
 // Guard implements guard.Task.
 func (j *job) Guard() guard.Guard {
 	return guard.Guard{Work: j.Work, Project: j.p.settings.Project, Thing: "workspace", Look: func(now guard.Seen) string {
+		if isRemote(j.module) {
+			return j.p.commandLine(setting{"TF_WORKSPACE", now.Name})("state", "list")
+		}
 		return j.p.statePath(now.Name)
 	}}
 }
 
 // Look implements guard.Task.
-func (j *job) Look(context.Context) (*guard.Seen, error) {
+func (j *job) Look(ctx context.Context) (*guard.Seen, error) {
 	j.seen = nil
-	w, err := j.p.find(j.Object)
+	w, err := find(ctx, j.states, j.Object)
 	if err != nil || w == nil {
 		return nil, err
 	}
-	if j.seen, err = j.p.read(*w); err != nil {
+	if j.seen, err = j.p.read(ctx, j.states, *w); err != nil {
 		return nil, err
 	}
 	// The ID is in the name of the workspace with the lineage: the address may be an earlier one.
@@ -126,10 +130,13 @@ func (j *job) Verb() (guard.Verb, error) {
 
 // open opens the session of a workspace, and prepares the module for it.
 func (j *job) open(ctx context.Context, name string, values cty.Value) (err error) {
-	if err := j.p.checkErrored(j.seen); err != nil {
+	if err := j.p.checkErrored(j.module, j.seen); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(j.p.statesDir(), name), 0o700); err != nil {
+		return err
+	}
+	if err := j.p.notePlace(j.module, name); err != nil {
 		return err
 	}
 	if j.session, err = j.p.session(ctx, j.module, name); err != nil {
@@ -142,15 +149,18 @@ func (j *job) open(ctx context.Context, name string, values cty.Value) (err erro
 
 // session opens a session of a workspace, with the module prepared. The caller closes it, if there is one, also after an error.
 func (p *Provider) session(ctx context.Context, m spec.TerraformModule, name string) (*session, error) {
-	workspace, settings := "", []string(nil)
-	if m.Backend == "local" {
-		workspace, settings = name, []string{"workspace_dir=" + p.statesDir()}
-	}
-	s, err := p.openSession(ctx, p.dataPath(name), workspace)
+	s, err := p.openSession(ctx, p.module, p.dataPath(name))
 	if err != nil {
 		return nil, err
 	}
-	return s, p.prepare(ctx, s, m, p.dataPath(name), settings)
+	with := setup{dir: p.dataPath(name), backend: p.backend}
+	if m.Backend != "" {
+		s.order.Workspace = name
+	}
+	if m.Backend == "local" {
+		with.settings = []string{"workspace_dir=" + p.statesDir()}
+	}
+	return s, p.prepare(ctx, s, m, with)
 }
 
 // state returns the value of -state: a module without a backend keeps the state where vmctl says.
@@ -187,7 +197,7 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, string(j.p.tool())+" has nothing to change"), nil
 	}
 	if err := j.carryOut(ctx, name); err != nil {
-		return nil, j.p.explainExisting(err, name)
+		return nil, j.explainExisting(ctx, err, name)
 	}
 	var evidence []string
 	for _, c := range planned.changes {
@@ -215,7 +225,7 @@ func (j *job) checkOutputs(context.Context) error {
 
 // carryOut applies the plan that was made, and no other one.
 func (j *job) carryOut(ctx context.Context, name string) error {
-	if err := j.p.keepState(name); err != nil {
+	if err := j.keepState(name); err != nil {
 		return err
 	}
 	return j.session.apply(ctx, j.p.state(j.module, name))
@@ -230,7 +240,7 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.seen.made() {
+	if j.seen.made() || isRemote(j.module) && len(staying) > 0 { // Terraform removes no workspace with something in it
 		if err := j.destroyResources(ctx, staying); err != nil {
 			return nil, err
 		}
@@ -246,7 +256,7 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 // the state before.
 func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 	name := j.seen.name
-	if err := j.open(ctx, name, j.Prior); err != nil {
+	if err := j.open(ctx, name, given(j.Prior, j.Want)); err != nil {
 		return err
 	}
 	state := j.p.state(j.module, name)
@@ -263,9 +273,9 @@ func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 		err = j.carryOut(ctx, name)
 	}
 	if err != nil {
-		return err
+		return j.explainVariables(err, name)
 	}
-	after, err := j.p.read(j.seen.workspace)
+	after, err := j.p.read(ctx, j.states, j.seen.workspace)
 	if err != nil {
 		return err
 	}
@@ -278,19 +288,31 @@ func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 	return nil
 }
 
+// unsetText begins the error of Terraform about a variable that has neither a value nor a default.
+const unsetText = "No value for required variable"
+
+// explainVariables adds to the failure of a destroy that the record of the VM has no secrets.
+func (j *job) explainVariables(err error, name string) error {
+	command, ok := j.p.onState(name)
+	if !ok || !strings.Contains(err.Error(), unsetText) {
+		return err
+	}
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform_variables", Err: err, Seen: said(err),
+		Next: append(providers.SayVmctl(fmt.Sprintf("vmctl records no secrets: put the block of %s back, with the variables that the module needs, and run ", j.Address),
+			"destroy", "--target="+j.Address.String()),
+			providers.SayVmctl(fmt.Sprintf("or let %s ask for them: %s, and then ", j.p.tool(), command([]string{"destroy"}, "")), "apply")...),
+	}
+}
+
 // removeWorkspace removes a workspace in which nothing is left, and tells which shared resources stay after the last one.
 func (j *job) removeWorkspace(ctx context.Context) (said []string, err error) {
 	turn, err := j.p.takeTurn(ctx, j.log)
 	if err != nil {
 		return nil, err
 	}
-	name := j.seen.name
-	// The state goes last: a later run finds what is left by it.
-	if err = os.RemoveAll(j.p.dataPath(name)); err == nil {
-		err = os.RemoveAll(filepath.Join(j.p.statesDir(), name))
-	}
-	if err == nil {
-		said, err = j.p.stay()
+	if err = j.states.remove(ctx, j.seen.name); err == nil {
+		said, err = j.p.stay(ctx, j.states)
 	}
 	return said, errors.Join(err, endTurn(turn))
 }
@@ -303,9 +325,8 @@ func (j *job) release(ctx context.Context) (*guard.Outcome, error) {
 	if _, err := j.keepShared(ctx); err != nil {
 		return nil, err
 	}
-	from := filepath.Join(j.p.statesDir(), j.seen.name)
-	to := filepath.Join(j.p.statesDir(), "released"+separator+j.seen.name)
-	if err := os.Rename(from, to); err != nil {
+	to, err := j.states.release(ctx, j.seen.name)
+	if err != nil {
 		return nil, err
 	}
 	done := guard.Did(providers.Done, "its state is in "+to)

@@ -51,3 +51,42 @@ func TestErroredState(t *testing.T) {
 		}
 	}
 }
+
+// A state that a full disk has cut off makes its VM unknown, and the copy from before is named.
+func TestTornState(t *testing.T) {
+	const name = "vmctl--k7m2qd9x4r--web--0123456789abcdef0123456789abcdef"
+	for _, test := range []struct{ before, want string }{
+		{"", "it is no state of a Terraform module"},
+		{`{"version": 4}`, "the state from before the last change is in "},
+	} {
+		dir, module := t.TempDir(), t.TempDir()
+		state := filepath.Join(dir, "states", name, "terraform.tfstate")
+		files := map[string]string{filepath.Join(module, "main.tf"): "resource \"terraform_data\" \"vm\" {}\n", state: `{"version": 4, "ser`}
+		if test.before != "" {
+			files[state+".before"] = test.before
+		}
+		for path, text := range files {
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := terraform.Type(terraform.Host{Temp: t.TempDir()}).Open(t.Context(), providers.Settings{
+			Name: "cloud", Dir: dir, Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"},
+			Attrs: cty.ObjectVal(map[string]cty.Value{"dir": cty.StringVal(module)}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inv, err := p.Observe(t.Context(), providers.Query{})
+		if err != nil || len(inv.Unknown) != 1 || len(inv.Objects) > 0 {
+			t.Fatalf("%+v, %v", inv, err)
+		}
+		if got := inv.Unknown[0].Reason; !strings.Contains(got, "read "+state) || !strings.Contains(got, test.want) ||
+			strings.Contains(got, ".before") != (test.before != "") {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+}

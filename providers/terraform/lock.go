@@ -12,6 +12,7 @@ import (
 
 	"vmctl/providers"
 	"vmctl/providers/guard"
+	"vmctl/spec"
 )
 
 // stateLock describes the holder of Terraform's lock of a state, as Terraform notes it.
@@ -73,10 +74,15 @@ func parseLock(text string) *stateLock {
 	return &l
 }
 
-// unlocking returns the advice about a lock, which vmctl never breaks: the kernel frees it.
-func (p *Provider) unlocking() []providers.Advice {
-	return providers.Say("wait for the process that holds it: the lock is free as soon as that has ended",
-		fmt.Sprintf("or let vmctl wait: lock_timeout = \"10m\" in provider \"terraform\" %q", p.settings.Name))
+// unlocking returns the advice about the lock of a state, which vmctl never breaks. The kernel frees that of a state on this
+// machine; a backend elsewhere keeps it when its holder is killed.
+func (p *Provider) unlocking(m spec.TerraformModule, workspace string, l *stateLock) []providers.Advice {
+	wait := fmt.Sprintf("or let vmctl wait: lock_timeout = \"10m\" in provider \"terraform\" %q", p.settings.Name)
+	if isRemote(m) {
+		return providers.Say("wait for the process that holds it", wait,
+			"or, if that was killed: "+p.commandLine(p.settingsOf(m, workspace)...)("force-unlock", l.ID))
+	}
+	return providers.Say("wait for the process that holds it: the lock is free as soon as that has ended", wait)
 }
 
 // lockFinding describes the lock of a workspace that a process holds.
@@ -87,7 +93,7 @@ func (p *Provider) lockFinding(name string) []providers.Finding {
 	}
 	return []providers.Finding{{
 		Kind: providers.FindHeldLock, Action: "left alone: its holder has to end first",
-		Evidence: []string{string(p.tool()) + "'s lock of the state of " + name + " is held by " + l.String()}, Next: p.unlocking(),
+		Evidence: []string{string(p.tool()) + "'s lock of the state of " + name + " is held by " + l.String()}, Next: p.unlocking(spec.TerraformModule{}, name, l),
 	}}
 }
 
@@ -120,7 +126,7 @@ func (j *job) naming(act func(context.Context) (*guard.Outcome, error)) func(con
 			return did, err
 		}
 		return did, &providers.Problem{
-			Outcome: providers.Failed, Code: "terraform_locked", Next: j.p.unlocking(),
+			Outcome: providers.Failed, Code: "terraform_locked", Next: j.p.unlocking(j.module, name, l),
 			Err: fmt.Errorf("%s %s: %s's lock of its state is held by %s", j.Op, j.Address, j.p.tool(), l),
 		}
 	}

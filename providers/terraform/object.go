@@ -1,9 +1,8 @@
 package terraform
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,66 +20,46 @@ type seen struct {
 	workspace
 
 	state *stateFile
+	raw   []byte   // the state as it was read
 	own   []string // the addresses of the resources that belong to its VM alone
 }
 
 // stateName is the name of a file with a state.
 const stateName = "terraform.tfstate"
 
-// statesDir returns the folder of the states of a module that keeps them on this machine.
-func (p *Provider) statesDir() string { return filepath.Join(p.settings.Dir, "states") }
-
-// statePath returns the file with the state of a workspace.
-func (p *Provider) statePath(name string) string {
-	return filepath.Join(p.statesDir(), name, stateName)
-}
-
 // dataPath returns the folder in which Terraform keeps the providers and the backend of a workspace.
 func (p *Provider) dataPath(name string) string { return filepath.Join(p.settings.Dir, "data", name) }
 
-// list returns the workspaces of the project, by name.
-func (p *Provider) list() ([]workspace, error) {
-	entries, err := os.ReadDir(p.statesDir())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var all []workspace
-	for _, e := range entries {
-		if w, ok := parseWorkspace(e.Name()); ok && w.lineage == encode(p.settings.Project.Lineage()) {
-			all = append(all, w)
-		}
-	}
-	return all, nil
-}
-
 // find returns the workspace of an object. nil: there is none.
-func (p *Provider) find(id providers.ID) (*workspace, error) {
-	all, err := p.list()
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range all {
-		if w.id == id {
-			return &w, nil
-		}
-	}
-	return nil, nil
+func find(ctx context.Context, where states, id providers.ID) (*workspace, error) {
+	all, err := where.list(ctx)
+	return workspaceOf(all, id), err
 }
 
 // read reads the state of a workspace that exists. It writes nothing.
-func (p *Provider) read(w workspace) (*seen, error) {
-	text, err := os.ReadFile(p.statePath(w.name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (p *Provider) read(ctx context.Context, where states, w workspace) (*seen, error) {
+	text, err := where.read(ctx, w.name)
+	if err != nil {
 		return nil, err
 	}
 	state, err := readState(text)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", p.statePath(w.name), err)
+		return nil, p.unreadable(where, w, err)
 	}
-	return &seen{workspace: w, state: state, own: state.managed(p.shared)}, nil
+	return &seen{workspace: w, state: state, raw: text, own: state.managed(p.shared)}, nil
+}
+
+// unreadable describes the state of a workspace that cannot be read: on this machine Terraform rewrites it in its place, and a full
+// disk leaves the beginning of it.
+func (p *Provider) unreadable(where states, w workspace, err error) error {
+	if _, local := where.(localStates); !local {
+		return fmt.Errorf("read the state of the workspace %s: %w", w.name, err)
+	}
+	path := p.statePath(w.name)
+	if _, absent := os.Stat(path + beforeSuffix); absent != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return fmt.Errorf("read %s: %w; if its disk was full, the state from before the last change is in %s, and what that change made is in neither", path, err, path+beforeSuffix)
 }
 
 // made reports whether the workspace has resources of its own: as far as Terraform knows, its VM exists.

@@ -21,17 +21,27 @@ import (
 // preparedFile holds the Setup of the module that a data folder was prepared for.
 const preparedFile = "vmctl-prepared"
 
-// prepare runs init in a data folder, unless that was done for this module. One init runs at a time: they share
+// setup says what init takes beyond the module.
+type setup struct {
+	dir      string   // the data folder
+	settings []string // of the backend, as of -backend-config: no secrets
+	backend  backendConfig
+}
+
+// prepare runs init for a session, unless that was done in the data folder for this module. One init runs at a time: they share
 // a cache of providers.
-func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModule, dir string, settings []string) error {
+func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModule, with setup) error {
 	if m.Backend == "" && !m.Providers {
 		return nil // Terraform has all that it takes
 	}
-	mark := filepath.Join(dir, preparedFile)
-	if text, err := os.ReadFile(mark); err == nil && string(text) == m.Setup {
-		return nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	mark := filepath.Join(with.dir, preparedFile)
+	text, err := os.ReadFile(mark)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	prepared := err == nil && string(text) == m.Setup
+	if prepared && with.backend.none() {
+		return nil
 	}
 	p.preparing.Lock()
 	defer p.preparing.Unlock()
@@ -42,25 +52,75 @@ func (p *Provider) prepare(ctx context.Context, s *session, m spec.TerraformModu
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o700)); err != nil {
-		return errors.Join(err, lock.Release())
-	}
-	if err := errors.Join(s.init(ctx, settings), lock.Release()); err != nil {
-		return p.explainLockFile(err)
+	err = p.prepareLocked(ctx, s, with, prepared)
+	if err := errors.Join(err, lock.Release()); err != nil {
+		return err
 	}
 	return atomicfile.Write(mark, []byte(m.Setup), 0o600)
 }
 
-// keepState copies the state before Terraform rewrites it in its place.
-func (p *Provider) keepState(name string) error {
-	text, err := os.ReadFile(p.statePath(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func (p *Provider) prepareLocked(ctx context.Context, s *session, with setup, prepared bool) error {
+	if !prepared {
+		if err := errors.Join(os.RemoveAll(with.dir), os.MkdirAll(with.dir, 0o700)); err != nil {
+			return err
+		}
 	}
-	if err != nil {
+	settings := with.settings
+	if !with.backend.none() {
+		files, err := with.backend.write(s.dir)
+		if err == nil {
+			err = s.confine(with.dir)
+		}
+		if err != nil {
+			return err
+		}
+		settings = append(files, settings...)
+	}
+	if err := s.init(ctx, settings); err != nil {
+		return p.explainLockFile(err)
+	}
+	// With one workspace in the backend, init selects it.
+	if err := os.Remove(filepath.Join(s.env["TF_DATA_DIR"], "environment")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return atomicfile.Write(p.statePath(name)+".before", text, 0o600)
+	return nil
+}
+
+// keepState copies the state before Terraform rewrites it.
+func (j *job) keepState(name string) error {
+	var text []byte
+	if j.seen != nil {
+		text = j.seen.raw
+	}
+	if !isRemote(j.module) { // shared resources may have joined it
+		now, err := os.ReadFile(j.p.statePath(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		text = now
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return atomicfile.Write(j.p.statePath(name)+beforeSuffix, text, 0o600)
+}
+
+// beforeSuffix ends the name of the file with the copy of a state from before its last change.
+const beforeSuffix = ".before"
+
+// given returns the variables of a VM that is destroyed: as it was made, or where the record has none, since they are secrets, as
+// the spec has them.
+func given(prior, want cty.Value) cty.Value {
+	all := map[string]cty.Value{}
+	for _, name := range []string{"variables", "variables_json"} {
+		for _, from := range []cty.Value{prior, want} {
+			if v := ctyread.Attr(from, name); ctyread.Known(v) {
+				all[name] = v
+				break
+			}
+		}
+	}
+	return cty.ObjectVal(all)
 }
 
 // variablesText returns the values of the variables of a VM as Terraform reads them. nil: there are none.

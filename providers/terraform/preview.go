@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // Preview implements providers.Previewer: Terraform plans, and writes nothing that anybody else reads. nil: values are only
@@ -26,7 +26,7 @@ import (
 func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.Preview, error) {
 	var acts []providers.Act
 	if c.Action == providers.Destroy || c.Action == providers.ReplaceIt {
-		now, err := p.seenOf(c.Object)
+		now, err := p.recalled(ctx, c.Object)
 		if err != nil || now == nil {
 			return nil, err
 		}
@@ -63,16 +63,18 @@ func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.
 	return &providers.Preview{Acts: append(acts, made.acts()...)}, nil
 }
 
-// seenOf reads the workspace of an object. nil: there is none.
-func (p *Provider) seenOf(o *providers.Object) (*seen, error) {
-	if o == nil {
-		return nil, nil
+// recalled returns the workspace of an object, as it was observed last where reading it again costs a process. nil: there is none.
+func (p *Provider) recalled(ctx context.Context, o *providers.Object) (*seen, error) {
+	module, err := p.readModule()
+	if err != nil || o == nil {
+		return nil, err
 	}
-	w, err := p.find(o.ID)
+	where := p.recall(module)
+	w, err := find(ctx, where, o.ID)
 	if err != nil || w == nil {
 		return nil, err
 	}
-	return p.read(*w)
+	return p.read(ctx, where, *w)
 }
 
 // newWorkspace is the name of the data folder for plans of VMs that are not made yet.
@@ -85,22 +87,18 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, want cty.Va
 	if err != nil {
 		return nil, err
 	}
-	now, err := p.seenOf(o)
+	now, err := p.recalled(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.checkErrored(now); err != nil {
+	if err := p.checkErrored(module, now); err != nil {
 		return nil, err
 	}
 	name, text := "", []byte(nil)
 	if now != nil {
-		if name = now.name; len(p.shared) > 0 {
-			if text, err = os.ReadFile(p.statePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-		}
+		name, text = now.name, now.raw
 	}
-	add, err := p.joiningOf(name, text)
+	add, err := p.joiningOf(ctx, p.recall(module), name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +107,8 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, want cty.Va
 	if now != nil && add.none() {
 		s, err = p.session(ctx, module, name)
 		state = p.state(module, name)
-	} else if s, err = p.openSession(ctx, p.dataPath(newWorkspace), ""); err == nil {
+	} else if s, err = p.openAside(ctx, module); err == nil {
 		state = filepath.Join(s.dir, "new.tfstate")
-		err = p.prepare(ctx, s, module, p.dataPath(newWorkspace), nil)
 	}
 	if s != nil {
 		defer func() { err = errors.Join(err, s.close()) }()
@@ -121,7 +118,8 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, want cty.Va
 	}
 	s.variables = variablesText(want)
 	if !add.none() {
-		if err := p.joinCopy(ctx, s, add, target{path: state, option: state, lineage: newWorkspace, text: text}); err != nil {
+		into := target{option: state, lineage: newWorkspace, text: text, write: func(text []byte) error { return os.WriteFile(state, text, 0o600) }}
+		if err := p.joinCopy(ctx, s, add, into); err != nil {
 			return nil, err
 		}
 	}
@@ -131,10 +129,32 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, want cty.Va
 	return made, p.spareShared(made)
 }
 
+// openAside opens a session for plans on a state of its own. Its folder shows a module with a backend elsewhere as one with a
+// local backend: a plan with the other one would create a workspace.
+func (p *Provider) openAside(ctx context.Context, m spec.TerraformModule) (s *session, err error) {
+	if s, err = p.openSession(ctx, p.module, p.dataPath(newWorkspace)); err != nil {
+		return nil, err
+	}
+	if isRemote(m) {
+		s.give()
+		s.tf = nil
+		if s.module, err = overlay(s.dir, p.module); err == nil {
+			err = s.take()
+		}
+	}
+	if err == nil {
+		err = p.prepare(ctx, s, m, setup{dir: p.dataPath(newWorkspace)})
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
 // joinCopy gives shared resources to a copy of a state.
 func (p *Provider) joinCopy(ctx context.Context, s *session, add joining, into target) error {
 	if len(into.text) > 0 && len(add.copies) == 0 {
-		if err := os.WriteFile(into.path, into.text, 0o600); err != nil {
+		if err := into.write(into.text); err != nil {
 			return err
 		}
 	}

@@ -148,7 +148,7 @@ func (r *running) becameAnother(ctx context.Context) bool {
 
 // checkRunning refuses to start a second Terraform for a workspace.
 func (j *job) checkRunning(ctx context.Context) error {
-	w, err := j.p.find(j.Object)
+	w, err := j.p.folderOf(j.Object)
 	if err != nil || w == nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (j *job) checkRunning(ctx context.Context) error {
 
 // awaitLeft waits until no Terraform of a killed vmctl is at work on any workspace: it may make what all share.
 func (p *Provider) awaitLeft(ctx context.Context, log providers.Log) error {
-	all, err := p.list()
+	all, err := p.folders()
 	if err != nil {
 		return err
 	}

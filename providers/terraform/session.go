@@ -20,6 +20,8 @@ import (
 
 // session runs Terraform's commands for one workspace. Its folder is private and short-lived.
 type session struct {
+	p         *Provider
+	module    string // the folder of the module, or one that shows it
 	tf        *tfexec.Terraform
 	env       map[string]string
 	lockWait  string // how long Terraform waits for a lock, such as "30s"
@@ -31,8 +33,8 @@ type session struct {
 	log       providers.Log
 }
 
-// openSession prepares commands for a workspace. The caller closes the session.
-func (p *Provider) openSession(ctx context.Context, dataDir, workspace string) (*session, error) {
+// openSession prepares commands in the folder of a module. The caller closes the session.
+func (p *Provider) openSession(ctx context.Context, module, dataDir string) (*session, error) {
 	program, err := p.findProgram()
 	if err != nil {
 		return nil, err
@@ -44,15 +46,41 @@ func (p *Provider) openSession(ctx context.Context, dataDir, workspace string) (
 	if err != nil {
 		return nil, err
 	}
-	s := &session{order: order{Program: program, Workspace: workspace, Init: "-lockfile=readonly"}, dir: dir, lock: lock, lockWait: p.lockWait(), env: p.environment()}
+	s := &session{p: p, module: module, order: order{Program: program, Init: "-lockfile=readonly"}, dir: dir, lock: lock, lockWait: p.lockWait(), env: p.environment()}
 	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, dir, "1"
-	if s.tf, err = tfexec.NewTerraform(p.module, p.host.Program); err != nil {
+	if err := s.take(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
+// take gives the session the Terraform of a closed one, or else a new one.
+func (s *session) take() (err error) {
+	p := s.p
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	s.order.Version = p.asked.text
+	if last := len(p.idle) - 1; last >= 0 && s.module == p.module {
+		s.tf, p.idle = p.idle[last], p.idle[:last]
+		s.tf.SetStdout(io.Discard)
+		return nil
+	}
+	s.tf, err = tfexec.NewTerraform(s.module, p.host.Program)
+	return err
+}
+
+// give leaves the Terraform of the session to a later one.
+func (s *session) give() {
+	p := s.p
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	if s.tf != nil && s.module == p.module {
+		p.idle = append(p.idle, s.tf)
+	}
+}
+
 func (s *session) close() error {
+	s.give()
 	err := errors.Join(s.lock.Release(), os.RemoveAll(s.dir))
 	if s.record == "" {
 		return err

@@ -53,17 +53,22 @@ func (p *Provider) sharedDir() string { return filepath.Join(p.settings.Dir, "sh
 // keptPath returns the file with that state. It is never the state of a VM.
 func (p *Provider) keptPath() string { return filepath.Join(p.sharedDir(), stateName) }
 
-// sharedIn lists the shared resources in a state file. None, if there is no such file.
-func (p *Provider) sharedIn(path string) ([]entry, error) {
-	text, err := os.ReadFile(path)
+// kept lists the shared resources in that state.
+func (p *Provider) kept() ([]entry, error) {
+	text, err := os.ReadFile(p.keptPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	return p.sharedIn(p.keptPath(), text)
+}
+
+// sharedIn lists the shared resources in a state, which has a place.
+func (p *Provider) sharedIn(place string, text []byte) ([]entry, error) {
 	if _, err := readState(text); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", place, err)
 	}
 	all, err := entriesOf(text)
 	return slices.DeleteFunc(all, func(e entry) bool { return !p.shared.has(e.located) }), err
@@ -71,28 +76,48 @@ func (p *Provider) sharedIn(path string) ([]entry, error) {
 
 // sharedKnown lists the shared resources that exist as far as the states of the other workspaces tell, or else the
 // state of those that stayed.
-func (p *Provider) sharedKnown(except string) ([]entry, error) {
-	workspaces, err := p.list()
+func (p *Provider) sharedKnown(ctx context.Context, from states, except string) ([]entry, error) {
+	workspaces, err := from.list(ctx)
 	if err != nil {
 		return nil, err
 	}
 	known, where, flawed := map[string]entry{}, map[string]string{}, map[string]error{}
-	for _, path := range append(p.statePaths(workspaces, except), p.keptPath()) {
-		found, err := p.sharedIn(path)
-		if err != nil {
-			return nil, err
-		}
+	take := func(place string, found []entry) error {
 		for _, e := range found {
 			other, twice := known[e.address]
 			switch {
 			case e.flaw != "":
-				flawed[e.address] = fmt.Errorf("the shared %s is %s in %s", e.address, e.flaw, path)
+				flawed[e.address] = fmt.Errorf("the shared %s is %s in %s", e.address, e.flaw, place)
 			case !twice:
-				known[e.address], where[e.address] = e, path
-			case other.id != e.id && path != p.keptPath() && p.shared[e.address] == "":
-				return nil, p.ambiguous(e.address, []string{other.id + " in " + where[e.address], e.id + " in " + path})
+				known[e.address], where[e.address] = e, place
+			case other.id != e.id && place != p.keptPath() && p.shared[e.address] == "":
+				return p.ambiguous(e.address, []string{other.id + " in " + where[e.address], e.id + " in " + place})
 			}
 		}
+		return nil
+	}
+	for _, w := range workspaces {
+		if w.name == except {
+			continue
+		}
+		text, err := from.read(ctx, w.name)
+		if err != nil {
+			return nil, err
+		}
+		found, err := p.sharedIn("the workspace "+w.name, text)
+		if err == nil {
+			err = take("the workspace "+w.name, found)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	kept, err := p.kept()
+	if err == nil {
+		err = take(p.keptPath(), kept)
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, address := range slices.Sorted(maps.Keys(flawed)) {
 		if _, ok := known[address]; !ok {
@@ -104,16 +129,6 @@ func (p *Provider) sharedKnown(except string) ([]entry, error) {
 		all = append(all, known[address])
 	}
 	return all, nil
-}
-
-func (p *Provider) statePaths(workspaces []workspace, except string) []string {
-	var all []string
-	for _, w := range workspaces {
-		if w.name != except {
-			all = append(all, p.statePath(w.name))
-		}
-	}
-	return all
 }
 
 func (p *Provider) ambiguous(address string, seen []string) error {
@@ -135,7 +150,7 @@ type joining struct {
 func (j joining) none() bool { return len(j.copies)+len(j.imports) == 0 }
 
 // joiningOf compares the state of a workspace, which may be absent, with the shared resources that exist.
-func (p *Provider) joiningOf(name string, text []byte) (joining, error) {
+func (p *Provider) joiningOf(ctx context.Context, from states, name string, text []byte) (joining, error) {
 	if len(p.shared) == 0 {
 		return joining{}, nil
 	}
@@ -147,7 +162,7 @@ func (p *Provider) joiningOf(name string, text []byte) (joining, error) {
 	for _, e := range all {
 		there[e.address], there[e.base] = true, true
 	}
-	known, err := p.sharedKnown(name)
+	known, err := p.sharedKnown(ctx, from, name)
 	if err != nil {
 		return joining{}, err
 	}
@@ -177,7 +192,7 @@ func (p *Provider) join(ctx context.Context, s *session, add joining, into targe
 		if err != nil {
 			return err
 		}
-		if err := atomicfile.Write(into.path, text, 0o600); err != nil {
+		if err := into.write(text); err != nil {
 			return err
 		}
 	}
@@ -195,7 +210,7 @@ func (p *Provider) join(ctx context.Context, s *session, add joining, into targe
 
 // target is the state that shared resources join.
 type target struct {
-	path    string
+	write   func(text []byte) error
 	option  string // the value of -state; "": that of the workspace
 	lineage string // of a new state
 	text    []byte // nil: there is none yet
@@ -226,8 +241,8 @@ func endTurn(l *lockfile.Lock) error {
 }
 
 // keepShared notes the shared resources of a state, so that they are found when the state goes.
-func (p *Provider) keepShared(path string) ([]entry, error) {
-	found, err := p.sharedIn(path)
+func (p *Provider) keepShared(now *seen) ([]entry, error) {
+	found, err := p.sharedIn("the workspace "+now.name, now.raw)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -250,12 +265,12 @@ func (p *Provider) keepShared(path string) ([]entry, error) {
 
 // stay describes the shared resources that stay though no VM of the module is left, and how to remove them. nil: there
 // are none, or a VM is left.
-func (p *Provider) stay() ([]string, error) {
-	left, err := p.list()
+func (p *Provider) stay(ctx context.Context, where states) ([]string, error) {
+	left, err := where.list(ctx)
 	if err != nil || len(left) > 0 {
 		return nil, err
 	}
-	kept, err := p.sharedIn(p.keptPath())
+	kept, err := p.kept()
 	if err != nil || len(kept) == 0 {
 		return nil, err
 	}
@@ -269,8 +284,8 @@ func (p *Provider) stay() ([]string, error) {
 	}
 	said := []string{"no VM of the module is left, and its shared resources stay: " + strings.Join(names, ", ")}
 	m, err := p.readModule()
-	if err != nil || m.Backend != "" || m.Providers {
-		said = append(said, "prepare to remove them: "+p.sharedCommand("init", "-lockfile=readonly"))
+	if err != nil {
+		return nil, err
 	}
-	return append(said, "remove them: "+p.sharedCommand("destroy", "-state="+p.keptPath())), nil
+	return append(said, p.removal(m)...), nil
 }

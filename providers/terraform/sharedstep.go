@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -21,20 +19,21 @@ func (j *job) joinShared(ctx context.Context, name string) (err error) {
 	if err := j.p.awaitLeft(ctx, j.log); err != nil {
 		return err
 	}
-	path := j.p.statePath(name)
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	var text []byte
+	if j.seen != nil {
+		text = j.seen.raw
 	}
-	add, err := j.p.joiningOf(name, text)
+	add, err := j.p.joiningOf(ctx, j.states, name, text)
 	if err != nil {
 		return err
 	}
 	if !add.none() {
-		if err := j.p.keepState(name); err != nil {
+		if err := j.keepState(name); err != nil {
 			return err
 		}
-		into := target{path: path, option: j.p.state(j.module, name), lineage: string(j.Object), text: text}
+		into := target{option: j.p.state(j.module, name), lineage: string(j.Object), text: text, write: func(text []byte) error {
+			return j.states.write(ctx, j.session, name, text)
+		}}
 		if err := j.p.join(ctx, j.session, add, into); err != nil {
 			return err
 		}
@@ -54,7 +53,7 @@ func (j *job) keepShared(ctx context.Context) ([]entry, error) {
 	if err != nil || turn == nil {
 		return nil, err
 	}
-	staying, err := j.p.keepShared(j.p.statePath(j.seen.name))
+	staying, err := j.p.keepShared(j.seen)
 	if err := errors.Join(err, endTurn(turn)); err != nil {
 		return nil, err
 	}
@@ -96,15 +95,18 @@ func saysExists(text string) bool {
 }
 
 // explainExisting adds the attribute shared to the failure of a resource that another VM of the module has made before.
-func (p *Provider) explainExisting(err error, name string) error {
+func (j *job) explainExisting(ctx context.Context, err error, name string) error {
 	var said *saidError
-	workspaces, listErr := p.list()
-	if !errors.As(err, &said) || listErr != nil {
+	if !errors.As(err, &said) {
+		return err
+	}
+	workspaces, listErr := j.states.list(ctx)
+	if listErr != nil {
 		return err
 	}
 	var others []string
 	for _, w := range workspaces {
-		if now, err := p.read(w); err == nil && w.name != name {
+		if now, err := j.p.read(ctx, j.states, w); err == nil && w.name != name {
 			others = append(others, now.own...)
 		}
 	}
@@ -120,6 +122,6 @@ func (p *Provider) explainExisting(err error, name string) error {
 	return &providers.Problem{
 		Outcome: providers.Failed, Code: "terraform_exists", Err: err, Seen: said.lines(),
 		Next: providers.Say(fmt.Sprintf("another VM of the module has %s: if all its VMs share one, add to provider \"terraform\" %q: shared = [%s]",
-			strings.Join(clashing, ", "), p.settings.Name, strings.Join(clashing, ", "))),
+			strings.Join(clashing, ", "), j.p.settings.Name, strings.Join(clashing, ", "))),
 	}
 }

@@ -53,7 +53,7 @@ func (p *Provider) sweep(ctx context.Context) {
 			_ = sweepFolder(ctx, filepath.Join(p.temp(), e.Name())) //nolint:errcheck // the next run tries again
 		}
 	}
-	workspaces, err := p.list()
+	workspaces, err := p.folders()
 	if err != nil {
 		return // Observe tells
 	}

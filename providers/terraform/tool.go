@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-version"
@@ -55,8 +56,8 @@ func (p *Provider) tool() spec.TerraformTool {
 	p.asking.Lock()
 	defer p.asking.Unlock()
 	switch {
-	case p.asked != "":
-		return p.asked
+	case p.asked.file != nil:
+		return p.asked.tool
 	case strings.HasPrefix(filepath.Base(p.binary), "tofu"):
 		return spec.OpenTofu
 	default:
@@ -64,37 +65,70 @@ func (p *Provider) tool() spec.TerraformTool {
 	}
 }
 
-// version asks the program for its name and its version.
-func (p *Provider) version(ctx context.Context) (tool spec.TerraformTool, v *version.Version, err error) {
-	s, err := p.openSession(ctx, "", "")
+// told holds the words of a program about itself.
+type told struct {
+	tool    spec.TerraformTool
+	version *version.Version
+	text    string      // of version -json
+	file    os.FileInfo // the program as it was then; nil: it was not asked yet
+}
+
+// by reports whether the program is still the one that said so.
+func (t told) by(file os.FileInfo) bool {
+	return t.file != nil && os.SameFile(t.file, file) && t.file.Size() == file.Size() && t.file.ModTime().Equal(file.ModTime())
+}
+
+// version returns the name and the version of the program, which is asked once.
+func (p *Provider) version(ctx context.Context) (spec.TerraformTool, *version.Version, error) {
+	program, err := p.findProgram()
 	if err != nil {
 		return "", nil, err
 	}
+	file, err := os.Stat(program)
+	if err != nil {
+		return "", nil, err
+	}
+	p.asking.Lock()
+	now := p.asked
+	p.asking.Unlock()
+	if now.by(file) {
+		return now.tool, now.version, nil
+	}
+	if now, err = p.ask(ctx); err != nil {
+		return "", nil, fmt.Errorf("ask %s for its version: %w", p.binary, err)
+	}
+	now.file = file
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	p.asked = now
+	return now.tool, now.version, nil
+}
+
+// ask asks the program about itself.
+func (p *Provider) ask(ctx context.Context) (now told, err error) {
+	s, err := p.openSession(ctx, p.module, "")
+	if err != nil {
+		return told{}, err
+	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	s.order.Version = ""
 	var out bytes.Buffer
 	s.tf.SetStdout(&out)
 	err = s.run(false, func(tf *tfexec.Terraform) (err error) {
-		v, _, err = tf.Version(ctx, true)
+		now.version, _, err = tf.Version(ctx, true)
 		return err
 	})
-	s.tf.SetStdout(io.Discard)
-	if err != nil {
-		return "", nil, fmt.Errorf("ask %s for its version: %w", p.binary, err)
-	}
-	tool = toolOf(out.Bytes())
-	p.asking.Lock()
-	defer p.asking.Unlock()
-	p.asked = tool
-	return tool, v, nil
+	now.tool, now.text = toolOf(out.Bytes()), out.String()
+	return now, err
 }
 
 // toolOf tells the tool by what it writes for version -json. Both write terraform_version; Terraform alone tells whether a
 // newer one is out. Source: Terraform 1.5 and OpenTofu 1.6, internal/command/version.go.
 func toolOf(text []byte) spec.TerraformTool {
-	var told struct {
+	var said struct {
 		Outdated *bool `json:"terraform_outdated"`
 	}
-	if json.Unmarshal(text, &told) == nil && told.Outdated == nil {
+	if json.Unmarshal(text, &said) == nil && said.Outdated == nil {
 		return spec.OpenTofu
 	}
 	return spec.Terraform
@@ -106,12 +140,11 @@ func (p *Provider) readModule() (spec.TerraformModule, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.Backend != "" && m.Backend != "local" {
-		return m, &providers.Problem{
-			Outcome: providers.Failed, Code: "terraform_backend",
-			Next: providers.Say("use a module without a backend block, or with backend \"local\" {}: vmctl keeps its states in the data directory"),
-			Err:  fmt.Errorf("provider.terraform.%s: the module %s has the backend %s, which is not built in yet", p.settings.Name, p.module, m.Backend),
-		}
+	if slices.Contains(withoutWorkspaces(), m.Backend) {
+		return m, p.noWorkspaces(m)
+	}
+	if err := p.checkBackendConfig(m); err != nil {
+		return m, err
 	}
 	return m, p.checkEncryption(m)
 }

@@ -12,12 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/terraform-exec/tfexec"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
-	"vmctl/spec"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -58,13 +58,21 @@ type Provider struct {
 	module   string // its folder, absolute
 	binary   string // as the spec names it
 	shared   shared
+	backend  backendConfig
 	// lockTimeout limits the wait for Terraform's lock of a state, in whole seconds. 0: no wait.
 	lockTimeout time.Duration
 
 	preparing sync.Mutex // held during an init
 
-	asking sync.Mutex         // guards asked
-	asked  spec.TerraformTool // as the program tells; "": it was not asked yet
+	listing sync.Mutex // guards lister
+	lister  *session   // its init is that of all sessions that list, read and remove workspaces; nil: there was none yet
+
+	recalling sync.Mutex // guards observed
+	observed  *recalledStates
+
+	asking sync.Mutex // guards what follows
+	asked  told
+	idle   []*tfexec.Terraform // of sessions that are closed: each knows the version
 }
 
 var (
@@ -74,6 +82,7 @@ var (
 
 func open(h Host, s providers.Settings) *Provider {
 	p := &Provider{host: h, settings: s, module: ctyread.Text(s.Attrs, "dir"), binary: ctyread.Text(s.Attrs, "binary"), shared: sharedOf(s.Attrs)}
+	p.backend = backendConfigOf(s)
 	p.lockTimeout = ctyread.Seconds(s.Attrs, "lock_timeout", 0)
 	if !filepath.IsAbs(p.module) {
 		p.module = filepath.Join(s.Files, p.module)
@@ -84,5 +93,14 @@ func open(h Host, s providers.Settings) *Provider {
 	return p
 }
 
-// Close does nothing: Terraform runs beyond a step only if vmctl is killed.
-func (p *Provider) Close() error { return nil }
+// Close removes the temporary files. Terraform runs beyond a step only if vmctl is killed.
+func (p *Provider) Close() error {
+	p.listing.Lock()
+	defer p.listing.Unlock()
+	var err error
+	if p.lister != nil {
+		err = p.lister.close()
+	}
+	p.lister = nil
+	return err
+}

@@ -73,6 +73,9 @@ func (b Build) system() string {
 // steps end safely. If the caller closes env.Leave, Main returns before that, and the process
 // has to exit.
 func Main(ctx context.Context, env Env) int {
+	if code, is := becomeTerraform(ctx, env); is {
+		return code
+	}
 	a := newApp(env)
 	a.expand = a.skip
 	// Running steps end safely even if nobody reads the output.
@@ -125,7 +128,7 @@ func newApp(env Env) *app {
 // execute parses the arguments and runs the command that they name.
 func (a *app) execute(ctx context.Context) error {
 	root := a.root()
-	root.SetArgs(a.arguments())
+	root.SetArgs(append([]string{}, a.env.Args...)) // for nil, cobra takes those of the process
 	cmd, err := root.ExecuteContextC(ctx)
 	_, a.streams = cmd.Annotations[streaming]
 	if level, wrong := a.logLevel(); wrong == nil {

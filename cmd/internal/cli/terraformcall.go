@@ -1,30 +1,22 @@
 package cli
 
 import (
-	"github.com/spf13/cobra"
+	"context"
 
+	"vmctl/cmd/internal/view"
 	"vmctl/providers/terraform"
 )
 
-// terraformCall is the name of the command that becomes Terraform.
-const terraformCall = "terraform-call"
-
-// arguments returns the arguments of the command. terraform-exec starts vmctl with those of Terraform, and names
-// no command.
-func (a *app) arguments() []string {
-	if a.getenv(terraform.CallVariable) != "" {
-		return append([]string{terraformCall}, a.env.Args...)
+// becomeTerraform turns vmctl into Terraform if terraform-exec started it in its place, with the arguments of Terraform. false: it
+// did not. It comes before everything else: each command of Terraform begins so.
+func becomeTerraform(ctx context.Context, env Env) (code int, is bool) {
+	call := env.Getenv(terraform.CallVariable)
+	if call == "" {
+		return 0, false
 	}
-	return append([]string{}, a.env.Args...) // for nil, cobra takes those of the process
-}
-
-// terraformCallCommand returns the command that the provider terraform runs in place of Terraform.
-func (a *app) terraformCallCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: terraformCall, Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
-		Short: "Become Terraform",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return terraform.Call(cmd.Context(), a.getenv(terraform.CallVariable), args, a.env.Environ)
-		},
+	if err := terraform.Call(ctx, call, env.Args, env.Environ, env.Stdout); err != nil {
+		view.Failed(view.Screen{W: env.Stderr}, view.ProblemDocument{Message: err.Error()})
+		return ExitCode(err), true
 	}
+	return 0, true
 }

@@ -1,0 +1,43 @@
+package spec_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vmctl/spec"
+)
+
+// The backend of a module is that of its override file, if it has one, whatever the names of its files. Its digest is that of the
+// block, and of nothing beside it.
+func TestBackendOfAModule(t *testing.T) {
+	const s3 = "terraform {\n  backend \"s3\" { bucket = \"a\" }\n}\n"
+	digests := map[string]string{}
+	for _, test := range []struct {
+		name, want string
+		files      map[string]string
+	}{
+		{"none", "", map[string]string{"main.tf": "resource \"terraform_data\" \"vm\" {}\n"}},
+		{"a block", "s3", map[string]string{"main.tf": s3}},
+		{"beside a resource", "s3", map[string]string{"main.tf": "resource \"terraform_data\" \"vm\" {}\n" + s3}},
+		{"another bucket", "s3", map[string]string{"main.tf": "terraform {\n  backend \"s3\" { bucket = \"b\" }\n}\n"}},
+		{"an override file", "http", map[string]string{"main.tf": s3, "a_override.tf": "terraform {\n  backend \"http\" {}\n}\n"}},
+		{"an override in JSON", "pg", map[string]string{"main.tf": s3, "override.tf.json": `{"terraform": {"backend": {"pg": {}}}}`}},
+		{"a cloud block", "cloud", map[string]string{"main.tf": "terraform {\n  cloud {\n    organization = \"o\"\n  }\n}\n"}},
+	} {
+		dir := t.TempDir()
+		for name, text := range test.files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := spec.ReadTerraformModule(dir, spec.Terraform)
+		if err != nil || m.Backend != test.want || (m.BackendDigest == "") != (test.want == "") {
+			t.Errorf("%s: %q (%s), %v, want %q", test.name, m.Backend, m.BackendDigest, err, test.want)
+		}
+		digests[test.name] = m.BackendDigest
+	}
+	if digests["a block"] != digests["beside a resource"] || digests["a block"] == digests["another bucket"] {
+		t.Errorf("digests of the blocks: %v", digests)
+	}
+}
