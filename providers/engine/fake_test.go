@@ -100,6 +100,20 @@ func (f *fake) handle(request string, h http.HandlerFunc) {
 	f.special[request] = h
 }
 
+// removes lets the engine take the removal of what is at a path. after has the answers to the next requests of a list, in order;
+// the last one stays.
+func (f *fake) removes(path, list string, after ...string) {
+	f.handle("DELETE "+path, func(w http.ResponseWriter, _ *http.Request) {
+		f.handle("GET "+list, func(w http.ResponseWriter, _ *http.Request) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			_, _ = io.WriteString(w, after[0]) //nolint:errcheck // the client may have left
+			after = after[min(1, len(after)-1):]
+		})
+		_, _ = io.WriteString(w, "[]") //nolint:errcheck // see above
+	})
+}
+
 // Run implements providers.Guest.
 func (f *fake) Run(context.Context, providers.Command) (providers.Output, error) {
 	panic("nothing runs a command")
