@@ -22,6 +22,7 @@ type fake struct {
 	mu      sync.Mutex
 	answers map[string]answer           // by method and path, without the API's version and the query
 	asked   []string                    // the requests that change something, with their bodies
+	reads   map[string]int              // how often each path was read
 	special map[string]http.HandlerFunc // instead of an answer
 	server  *httptest.Server
 }
@@ -58,6 +59,11 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request, ended chan struct{}
 	f.mu.Lock()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		f.asked = append(f.asked, r.Method+" "+path+" "+strings.TrimSpace(string(body)))
+	} else {
+		if f.reads == nil {
+			f.reads = map[string]int{}
+		}
+		f.reads[path]++
 	}
 	a, known := f.answers[r.Method+" "+path]
 	special := f.special[r.Method+" "+path]
@@ -88,6 +94,16 @@ func (f *fake) set(request string, a answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.answers[request] = a
+}
+
+// readsOnly returns the paths that were read since the last call, with their numbers, without the questions for the engine's version.
+func (f *fake) readsOnly() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.reads
+	f.reads = nil
+	delete(all, "/_ping")
+	return all
 }
 
 // handle says what the engine does.
