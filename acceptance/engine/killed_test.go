@@ -26,19 +26,19 @@ func throughProxy(t *testing.T, d *daemon) (*project, *proxy) {
 // runKilled runs an apply that is killed once the engine has answered a request, before it sees the answer.
 func (p *project) runKilled(x *proxy, request string) {
 	p.t.Helper()
-	p.runStruck(func(strike func()) { x.arm(request, strike) })
+	p.struck(func(strike func()) { x.arm(request, strike) }, "apply", "--auto-approve")
 }
 
-// runStruck runs an apply that is killed by the strike of a proxy, which arm gets.
-func (p *project) runStruck(arm func(strike func())) {
+// struck runs a command that is killed by the strike of a proxy, which arm gets.
+func (p *project) struck(arm func(strike func()), args ...string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, vmctl, "apply", "--auto-approve")
+	cmd := exec.CommandContext(ctx, vmctl, args...)
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home)
 	arm(func() { _ = cmd.Process.Kill() }) //nolint:errcheck // its end tells
 	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.Exited() {
-		p.t.Fatalf("apply ended by itself (%v), without the request that it was to be killed at:\n%s", err, out)
+		p.t.Fatalf("vmctl %v ended by itself (%v), without the request that it was to be killed at:\n%s", args, err, out)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestKilledBeforeItIsMade(t *testing.T) {
 	d := sharedDaemon(t)
 	p, x := throughProxy(t, d)
 	p.run(0, "apply", "--auto-approve", "--target=image.box", "--target=volume.data")
-	p.runStruck(func(strike func()) { x.armEarly("/containers/create?", strike) })
+	p.struck(func(strike func()) { x.armEarly("/containers/create?", strike) }, "apply", "--auto-approve")
 	if out := p.run(0, "state", "list"); !strings.Contains(out, "container.web") {
 		t.Fatalf("nothing was reserved: the records are\n%s", out)
 	}

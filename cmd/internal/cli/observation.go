@@ -77,9 +77,10 @@ type observedAddress struct {
 	object   *providers.Object
 	system   *planner.System
 	own      view.OwnFlags
-	foreign  string             // why the object of that name is not vmctl's; "" if it is, or if there is none
-	unknown  *providers.Problem // why the object could not be read; nil: it was
-	begun    string             // the step that a run began at it and has not ended; "": none
+	foreign  string               // why the object of that name is not vmctl's; "" if it is, or if there is none
+	unknown  *providers.Problem   // why the object could not be read; nil: it was
+	action   *view.ActionDocument // the last one; nil: none
+	begun    string               // the step that a run began at it and has not ended; "": none
 }
 
 func (s observation) at(addr spec.Address) observedAddress {
@@ -91,7 +92,7 @@ func (s observation) at(addr spec.Address) observedAddress {
 		}
 	}
 	if r, ok := s.snapshot.Records[addr]; ok {
-		v.record, v.name = &r, r.Name
+		v.record, v.name, v.action = &r, r.Name, view.ActionJSON(r.LastAction, s.holder)
 	}
 	found := s.observations.At(addr, v.name)
 	v.system, v.unknown = found.System, found.Unknown
@@ -135,7 +136,7 @@ func (s observation) begun(addr spec.Address) string {
 
 // status returns the status of an address.
 func (v observedAddress) status() view.ResourceStatus {
-	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.ConditionDocument{}}
+	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.ConditionDocument{}, LastAction: v.action}
 	if v.system != nil {
 		s.Provider = v.system.Ref.String()
 	}
