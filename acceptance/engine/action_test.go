@@ -209,3 +209,89 @@ func (p *project) begin(args ...string) (end func() error, stderr *bufio.Reader)
 		return nil
 	}, stderr
 }
+
+// A container that cannot be replaced holds up nobody else, with --keep-going: what is to go, goes, one step has failed, and the
+// container runs on.
+//
+// row E42
+func TestOneFailureOfSeveral(t *testing.T) {
+	const others = `
+volume "x_old" {
+  engine = engine.here
+}
+
+container "x_old" {
+  engine  = engine.here
+  image   = image.box
+  command = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
+
+  mount {
+    volume = volume.x_old
+    target = "/old"
+  }
+}
+`
+	const deaf = "  stop {\n    grace = \"1s\"\n    force = false\n  }\n\n"
+	for _, test := range []struct {
+		name     string
+		code     int
+		old, new string // the edit
+		isDeaf   bool   // the container does not end when it is asked to
+		failed   string
+	}{
+		{"deaf", 4, `"one"`, `"two"`, true, "container.web stop"},
+		{"broken", 1, `"sh", "-c",`, `"no-such-program",`, false, "container.web start"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := sharedDaemon(t)
+			block := quick
+			if test.isDeaf {
+				block = strings.NewReplacer("  mount {", deaf+"  mount {", "trap 'exit 0' TERM; echo begun >>/data/log; sleep 1000 & wait", "trap '' TERM; sleep 1000").Replace(block)
+			}
+			p := projectOf(t, d, block+others)
+			p.applies()
+			before := p.container()
+			p.main = block
+			p.edit(test.old, test.new)
+			got := p.runWith(nil, "apply", "--auto-approve", "--keep-going", "--parallelism=1", "--json")
+			if got.code != test.code {
+				t.Fatalf("exit code %d, want %d:\n%s%s", got.code, test.code, got.stdout, got.stderr)
+			}
+			if failed, down := summaryOf(t, got.stdout); failed != test.failed || down != "" {
+				t.Errorf("failed are %q, want %q alone; down are %q:\n%s", failed, test.failed, down, got.stdout)
+			}
+			if names := strings.Join(p.names(), " "); names != "/demo.web" {
+				t.Errorf("the containers are %s, want /demo.web", names)
+			}
+			if left := d.must("GET", "/volumes", ""); strings.Contains(left, "old") {
+				t.Errorf("the volume is left: %s", left)
+			}
+			if now := p.container(); now.ID != before.ID || now.State.Status != "running" {
+				t.Errorf("the container that could not be replaced is %+v, and was %+v", now, before)
+			}
+		})
+	}
+}
+
+// summaryOf returns the steps that failed, and the addresses that are down, from the events of an apply.
+func summaryOf(t *testing.T, events string) (failed, down string) {
+	t.Helper()
+	var summary struct {
+		Failed []struct {
+			Step struct{ Address, Op string }
+		}
+		Down []string
+	}
+	for line := range strings.Lines(events) {
+		if strings.Contains(line, `"type":"summary"`) {
+			if err := json.Unmarshal([]byte(line), &summary); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var all []string
+	for _, f := range summary.Failed {
+		all = append(all, f.Step.Address+" "+f.Step.Op)
+	}
+	return strings.Join(all, ", "), strings.Join(summary.Down, ", ")
+}
