@@ -25,6 +25,9 @@ type fake struct {
 	reads   map[string]int              // how often each path was read
 	special map[string]http.HandlerFunc // instead of an answer
 	server  *httptest.Server
+	docker  string // the folder of Docker's configuration
+
+	dials map[string]func(context.Context) (net.Conn, error) // in place of the connection to the engine, by path
 }
 
 type answer struct {
@@ -136,7 +139,10 @@ func (f *fake) Run(context.Context, providers.Command) (providers.Output, error)
 }
 
 // Dial implements providers.Guest.
-func (f *fake) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (f *fake) Dial(ctx context.Context, _, path string) (net.Conn, error) {
+	if dial := f.dials[path]; dial != nil {
+		return dial(ctx)
+	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", f.server.Listener.Addr().String())
 }
@@ -149,7 +155,7 @@ var here = spec.Address{Kind: spec.Engine, Name: "here"}
 // open opens the provider of what is inside of the engine.
 func (f *fake) open() providers.Provider {
 	f.t.Helper()
-	p, err := engine.Types()[1].Open(f.t.Context(), providers.Settings{
+	p, err := engine.Types(engine.Host{Docker: f.docker})[1].Open(f.t.Context(), providers.Settings{
 		Project: providers.Project{Name: "demo", ID: "lineage"},
 		Via: &providers.Via{
 			Address: here,

@@ -23,7 +23,7 @@ import (
 // engineTypes returns the types of engines and of what is inside of them.
 func engineTypes() map[spec.Kind]providers.Type {
 	all := map[spec.Kind]providers.Type{}
-	for _, t := range engine.Types() {
+	for _, t := range engine.Types(engine.Host{}) {
 		for kind := range t.Kinds {
 			all[kind] = t
 		}
