@@ -5,11 +5,13 @@ package condition
 
 import "time"
 
-// SSHReady is the condition of a VM that its guest lets users in over SSH. Settled is true once
-// nothing is left to do about a resource.
+// SSHReady is the condition of a VM that its guest lets users in over SSH. EngineReady is that of a
+// container engine, whichever software it is, that it answers. Settled is true once nothing is left to do
+// about a resource.
 const (
-	SSHReady = "ssh.ready"
-	Settled  = "settled"
+	SSHReady    = "ssh.ready"
+	EngineReady = "engine.ready"
+	Settled     = "settled"
 )
 
 // Status is the status of a condition.

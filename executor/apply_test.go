@@ -614,7 +614,7 @@ func TestHalfReplacement(t *testing.T) {
 	}
 }
 
-// A replacement that failed and brought the old object back leaves the record as it was before.
+// A replacement that failed and brought the old object back leaves the record as it was before, and nothing down.
 func TestRestoredReplacement(t *testing.T) {
 	for _, restored := range []bool{true, false} {
 		b := newBench(t, "vm \"a\" {}\n")
@@ -625,8 +625,12 @@ func TestRestoredReplacement(t *testing.T) {
 		b.spec("vm \"a\" {\n  name = \"other\"\n}\n")
 		b.options.Allow.Replace = map[spec.Address]bool{{Kind: spec.VM, Name: "a"}: true}
 		b.memory.fail["start vm.a"] = &providers.Problem{Outcome: providers.Failed, Err: errors.New("planted"), Restored: restored}
-		if summary, err := b.apply(t.Context()); err != nil || len(summary.Failed) != 1 {
+		summary, err := b.apply(t.Context())
+		if err != nil || len(summary.Failed) != 1 {
 			t.Fatal(summary, err)
+		}
+		if down := len(summary.Down) > 0; down == restored {
+			t.Errorf("restored %t: down are %v", restored, summary.Down)
 		}
 		r := b.records()["vm.a"]
 		if kept := r.ID == old.ID && r.Name == old.Name && r.Generation == old.Generation && r.Replaced == old.Replaced; kept != restored {

@@ -95,6 +95,7 @@ func (x *execution) recordOutcome(o *outcome) []state.Entry {
 		if r, kept := x.replaced[step.Change]; kept && o.failure.Restored {
 			e.Put = &r
 			x.remember(step.Address, r)
+			delete(x.takenDown, step.Change) // it is up again, as it was
 		}
 		if step.Class == providers.Diagnostic {
 			x.conclude(o)

@@ -36,6 +36,20 @@ var engineShape = Block{
 	},
 	Blocks: []Block{
 		{
+			Name: "docker_context", Optional: true, Shorthand: "name",
+			Doc: "A context of Docker's client on this host that leads to it: docker --context NAME.",
+			Attrs: []Attr{
+				{
+					Name: "name", Type: cty.String, Form: OneLine, Required: true, Public: "the context's file shows it to everybody",
+					Doc: "Its name.",
+				},
+				{
+					Name: "make_current", Type: cty.String, Default: cty.StringVal("if_unhealthy"), OneOf: []string{"if_unhealthy", "never"},
+					Doc: "if_unhealthy: it becomes the current one if that is missing, or provably leads to no engine.",
+				},
+			},
+		},
+		{
 			Name: "unmanaged", Policy: true,
 			Doc: "What a plan says of objects in it that no block describes.",
 			Attrs: []Attr{
@@ -44,7 +58,7 @@ var engineShape = Block{
 		},
 		timeoutsBlock, lifecycleBlock,
 	},
-	Later: []string{"docker_context", "type"},
+	Later: []string{"type"},
 }
 
 // unmanagedOf returns the attribute that says what a plan says of some objects of an engine.

@@ -29,6 +29,7 @@ type recordFile struct {
 	Uses       []spec.Address       `json:"uses,omitempty"`
 	Inside     spec.Address         `json:"inside,omitzero"`
 	LastStop   string               `json:"last_stop,omitempty"`
+	LastAction *Action              `json:"last_action,omitempty"`
 	Ready      bool                 `json:"ready,omitempty"` // of a build without conditions; never written
 	Reserved   bool                 `json:"reserved,omitempty"`
 	Found      bool                 `json:"found,omitempty"`
@@ -140,7 +141,7 @@ func (w *writer) record(r Record) (recordFile, error) {
 func (w *writer) fileOf(r Record) (recordFile, error) {
 	f := recordFile{
 		ID: r.ID, Name: r.Name, Generation: r.Generation, Starts: r.Starts, Replaced: r.Replaced, Digests: r.Digests,
-		Provisions: r.Provisions, Uses: r.Uses, Inside: r.Inside, LastStop: r.LastStop, Reserved: r.Reserved, Found: r.Found, Was: r.Was, Spec: r.Spec,
+		Provisions: r.Provisions, Uses: r.Uses, Inside: r.Inside, LastStop: r.LastStop, LastAction: r.LastAction, Reserved: r.Reserved, Found: r.Found, Was: r.Was, Spec: r.Spec,
 		Conditions: conditionsFile(r),
 	}
 	var err error
@@ -241,7 +242,7 @@ func newReader(t types, shapes map[spec.Kind]int) *reader {
 func (r *reader) record(a spec.Address, f recordFile) (Record, error) {
 	n := Record{
 		Kind: a.Kind, ID: f.ID, Name: f.Name, Generation: f.Generation, Starts: f.Starts, Replaced: f.Replaced, Digests: f.Digests,
-		Provisions: f.Provisions, Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, Reserved: f.Reserved, Found: f.Found, Was: f.Was, Spec: f.Spec,
+		Provisions: f.Provisions, Uses: f.Uses, Inside: f.Inside, LastStop: f.LastStop, LastAction: f.LastAction, Reserved: f.Reserved, Found: f.Found, Was: f.Was, Spec: f.Spec,
 	}
 	p, err := r.provider(f.Provider)
 	if err != nil {

@@ -53,6 +53,7 @@ type Record struct {
 	Uses       []spec.Address
 	Inside     spec.Address  // the VM that it is inside of; zero: none
 	LastStop   string        // how it was last stopped: "graceful", "forced"; "" if never
+	LastAction *Action       // nil: no command has acted on it by itself
 	Reserved   bool          // its object was about to be made, under this ID and name; it may not exist
 	Found      bool          // its object was there before this record: objects inside of it may have none
 	Conditions condition.Set // as its producers last reported them

@@ -38,6 +38,7 @@ func wantWritten(t *testing.T, s *state.Snapshot) {
 	t.Helper()
 	a, b := record("dev", 1<<30), record("web", 1<<29)
 	a.LastStop, a.Reserved, a.Spec, a.Conditions = "forced", false, "", nil
+	a.LastAction, b.LastAction = nil, nil
 	a.Digests = map[string]string{"password": "sha256:00"}
 	b.Reserved = true
 	b.Uses, b.Spec = nil, ""

@@ -72,5 +72,16 @@ vm "dev" {
 		t.Errorf("its socket was in a folder of mode %q, and is still there: %v", mode, err)
 	}
 	p.run(255, "engine", "exec", "here", "--", "no-such-program")
+
+	// The VM goes down: its container is stopped before, and not started into it.
+	p.run(0, "vm", "stop", "dev")
+	if now := p.container().State.Status; now != "exited" {
+		t.Errorf("its VM is off, and the container is %s", now)
+	}
+	p.run(0, "vm", "start", "dev")
+	p.applies()
+	if now := p.container().State.Status; now != "running" {
+		t.Errorf("its VM runs again, and the container is %s", now)
+	}
 	p.run(0, "destroy", "--auto-approve")
 }

@@ -26,13 +26,19 @@ func throughProxy(t *testing.T, d *daemon) (*project, *proxy) {
 // runKilled runs an apply that is killed once the engine has answered a request, before it sees the answer.
 func (p *project) runKilled(x *proxy, request string) {
 	p.t.Helper()
+	p.struck(func(strike func()) { x.arm(request, strike) }, "apply", "--auto-approve")
+}
+
+// struck runs a command that is killed by the strike of a proxy, which arm gets.
+func (p *project) struck(arm func(strike func()), args ...string) {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, vmctl, "apply", "--auto-approve")
+	cmd := exec.CommandContext(ctx, vmctl, args...)
 	cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "HOME="+p.home, "XDG_STATE_HOME="+p.home)
-	x.arm(request, func() { _ = cmd.Process.Kill() }) //nolint:errcheck // its end tells
+	arm(func() { _ = cmd.Process.Kill() }) //nolint:errcheck // its end tells
 	if out, err := cmd.CombinedOutput(); err == nil || cmd.ProcessState.Exited() {
-		p.t.Fatalf("apply ended by itself (%v), without the request %q:\n%s", err, request, out)
+		p.t.Fatalf("vmctl %v ended by itself (%v), without the request that it was to be killed at:\n%s", args, err, out)
 	}
 }
 
@@ -56,6 +62,34 @@ func TestKilledInReplacement(t *testing.T) {
 		if got := fmt.Sprint(p.names()); got != "[/demo.web]" {
 			t.Errorf("killed after %s, there are %s after one more apply", request, got)
 		}
+	}
+	p.run(0, "destroy", "--auto-approve")
+}
+
+// vmctl is killed before the engine gets the request for an object. If its block is gone by then, the record that was
+// written for it goes, too, and the engine is asked to change nothing.
+//
+// row E37
+func TestKilledBeforeItIsMade(t *testing.T) {
+	d := sharedDaemon(t)
+	p, x := throughProxy(t, d)
+	p.run(0, "apply", "--auto-approve", "--target=image.box", "--target=volume.data")
+	p.struck(func(strike func()) { x.armEarly("/containers/create?", strike) }, "apply", "--auto-approve")
+	if out := p.run(0, "state", "list"); !strings.Contains(out, "container.web") {
+		t.Fatalf("nothing was reserved: the records are\n%s", out)
+	}
+	p.main = p.main[:strings.Index(p.main, `container "web"`)]
+	p.edit()
+	x.changed()
+	if out := p.run(2, "plan", "--detailed-exitcode"); !strings.Contains(out, "forget container.web") && !strings.Contains(out, "container.web forget") {
+		t.Errorf("the plan says\n%s", out)
+	}
+	p.applies()
+	if out := p.run(0, "state", "list"); strings.Contains(out, "container.web") {
+		t.Errorf("the records are\n%s", out)
+	}
+	if n := x.changed(); n > 0 {
+		t.Errorf("the engine got %d requests that change something", n)
 	}
 	p.run(0, "destroy", "--auto-approve")
 }

@@ -86,9 +86,12 @@ func (p *project) write(name string, text []byte) {
 	}
 }
 
-// archive writes the archive of an image: a static busybox, and a file with a text.
-func (p *project) archive(text string) {
+// archive writes the archive of an image: a static busybox, and a file with a text. Its name is demo/box:1, if no others are given.
+func (p *project) archive(text string, names ...string) {
 	p.t.Helper()
+	if len(names) == 0 {
+		names = []string{"demo/box:1"}
+	}
 	busybox, err := os.ReadFile("/bin/busybox")
 	if err != nil {
 		p.t.Fatalf("read busybox (scripts/deps.sh engine installs it): %v", err)
@@ -100,7 +103,7 @@ func (p *project) archive(text string) {
 	layer := archived(p.t, files...)
 	config := fmt.Sprintf(`{"architecture":"amd64","os":"linux","config":{"Cmd":["/bin/sh"],"Env":["PATH=/bin"]},"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, sha256.Sum256(layer))
 	p.write("box.tar", archived(p.t, file{"config.json", 0o644, []byte(config), ""},
-		file{"manifest.json", 0o644, []byte(`[{"Config":"config.json","RepoTags":["demo/box:1"],"Layers":["layer.tar"]}]`), ""}, file{"layer.tar", 0o644, layer, ""}))
+		file{"manifest.json", 0o644, fmt.Appendf(nil, `[{"Config":"config.json","RepoTags":["%s"],"Layers":["layer.tar"]}]`, strings.Join(names, `","`)), ""}, file{"layer.tar", 0o644, layer, ""}))
 }
 
 type file struct {

@@ -17,7 +17,9 @@ type proxy struct {
 	path    string
 	mu      sync.Mutex
 	request string // that the test waits for; "": none
+	early   bool   // strike is called in place of the request, which the engine never gets
 	strike  func() // called once the engine has answered, in place of the answer
+	changes int    // the number of requests that change something
 }
 
 func newProxy(t *testing.T, d *daemon) *proxy {
@@ -47,18 +49,40 @@ func newProxy(t *testing.T, d *daemon) *proxy {
 func (x *proxy) arm(request string, strike func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.request, x.strike = request, strike
+	x.request, x.strike, x.early = request, strike, false
+}
+
+// armEarly is arm for a strike in place of the request.
+func (x *proxy) armEarly(request string, strike func()) {
+	x.arm(request, strike)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.early = true
+}
+
+// changed returns the number of requests since the last call that change something.
+func (x *proxy) changed() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n := x.changes
+	x.changes = 0
+	return n
 }
 
 // hit returns the strike of the request that the test waits for, once; nil: a text is another request.
-func (x *proxy) hit(text []byte) func() {
+func (x *proxy) hit(text []byte) (strike func(), early bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	for _, method := range []string{"POST ", "DELETE ", "PUT "} {
+		if bytes.HasPrefix(text, []byte(method)) {
+			x.changes++
+		}
+	}
 	if x.request == "" || !bytes.Contains(text, []byte(x.request)) {
-		return nil
+		return nil, false
 	}
 	x.request = ""
-	return x.strike
+	return x.strike, x.early
 }
 
 // serve carries one connection to the engine and back, until either side ends it.
@@ -84,7 +108,13 @@ func (x *proxy) serve(c net.Conn) {
 		})
 	})
 	pass(e, c, func(text []byte) bool {
-		if strike := x.hit(text); strike != nil {
+		strike, early := x.hit(text)
+		switch {
+		case strike == nil:
+		case early:
+			strike()
+			return false
+		default:
 			mu.Lock()
 			defer mu.Unlock()
 			keep = strike

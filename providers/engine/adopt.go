@@ -26,9 +26,8 @@ func (p *Engines) unrecorded(ctx context.Context, k providers.Known) (providers.
 	}
 	id := providers.ID(guard.Short(p.settings.Project.Lineage() + " " + k.Address.String() + " " + about.identity(socket)))
 	p.sockets.Store(id, socket)
-	o := p.object(id, k.Name, socket, about)
-	o.Owner = p.mark(k.Address, id)
-	return o, true
+	k.ID = id
+	return p.object(k, socket, about), true
 }
 
 // adoptImages gives images whose records are lost to their blocks. An image can bear no mark: a container that bears

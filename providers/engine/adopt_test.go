@@ -16,7 +16,7 @@ import (
 // openEngines opens the provider of engines.
 func (f *fake) openEngines() providers.Provider {
 	f.t.Helper()
-	p, err := engine.Types()[0].Open(f.t.Context(), providers.Settings{
+	p, err := engine.Types(engine.Host{Docker: f.docker})[0].Open(f.t.Context(), providers.Settings{
 		Project: providers.Project{Name: "demo", ID: "lineage"},
 		Via:     &providers.Via{Address: spec.ThisHost, Enter: func(context.Context) (providers.Guest, error) { return f, nil }},
 	})

@@ -19,7 +19,7 @@ func TestCleanUp(t *testing.T) {
 		want string        // the result, or a part of the error
 		asks string
 	}{
-		{"as it was", func(f *fake) { f.set("DELETE "+path, answer{status: http.StatusNoContent}) }, string(providers.Done), "DELETE " + path},
+		{"as it was", func(f *fake) { f.removes(path, "/containers/json", "[]") }, string(providers.Done), "DELETE " + path},
 		{"gone when it is looked for", func(f *fake) { f.set("GET /containers/json", answer{body: "[]"}) }, string(providers.AlreadyGone), ""},
 		{"gone when it is removed", func(f *fake) {
 			f.set("DELETE "+path, answer{status: http.StatusNotFound, body: `{"message":"No such container"}`})
@@ -56,7 +56,7 @@ func TestCleanUp(t *testing.T) {
 func TestCleanUpOfMarkedOnes(t *testing.T) {
 	f := newFake(t)
 	f.has("copy", "exited", labels("demo.web"))
-	f.set("DELETE /containers/"+cid, answer{status: http.StatusNoContent})
+	f.removes("/containers/"+cid, "/containers/json", "[]")
 	p := f.open()
 	o := only(t, p)
 	cleaner, _ := providers.Ability[providers.Cleaner](p)

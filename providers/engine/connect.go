@@ -58,7 +58,7 @@ func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
 	switch {
 	case j.Op == opConnect && j.about.ID == "", j.Op == opDisconnect && j.socket == "gone":
 		return nil, nil
-	case j.Op == opDisconnect:
+	case j.Op == opDisconnect, j.Op == opContext:
 		j.socket = j.p.socketOf(j.Object)
 		a, err := j.p.ask(ctx, j.socket)
 		if err != nil {
@@ -81,9 +81,18 @@ func (j *connecting) Verb() (guard.Verb, error) {
 		return guard.Verb{Need: guard.Making, Act: j.connect}, nil
 	case opDisconnect:
 		return guard.Verb{Need: guard.Removing, Act: func(context.Context) (*guard.Outcome, error) {
+			var said []string
+			if kept, _ := j.Args.(keeping); contextName(j.Prior) != kept.context {
+				var err error
+				if said, err = j.removeContext(contextName(j.Prior)); err != nil {
+					return nil, err
+				}
+			}
 			j.socket = "gone"
-			return guard.Did(providers.Done, "the engine itself stays as it is"), nil
+			return guard.Did(providers.Done, append(said, "the engine itself stays as it is")...), nil
 		}}, nil
+	case opContext:
+		return guard.Verb{Act: j.setContext}, nil
 	default:
 		panic("unknown operation " + j.Op)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ import (
 type Engines struct {
 	settings providers.Settings
 	sockets  sync.Map // of the engines that were seen, by ID
+	contexts contexts
 }
 
 var (
@@ -57,8 +59,7 @@ func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inv
 			inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: k.Kind, ID: k.ID, Name: k.Name, Reason: err.Error()})
 			continue
 		}
-		o := p.object(k.ID, k.Name, socket, about)
-		o.Owner = p.mark(k.Address, k.ID)
+		o := p.object(k, socket, about)
 		inv.Objects = append(inv.Objects, o)
 	}
 	return inv, ctx.Err()
@@ -112,11 +113,15 @@ func (p *Engines) dial(ctx context.Context, socket string) (net.Conn, error) {
 	return g.Dial(ctx, "unix", path)
 }
 
-func (p *Engines) object(id providers.ID, name, socket string, a about) providers.Object {
+// object returns the engine at a socket that answers, as the object of an address.
+func (p *Engines) object(k providers.Known, socket string, a about) providers.Object {
+	all := p.values(k.ID, socket, a)
+	if shown := p.shownContext(k, socket); shown != cty.NilVal {
+		all["docker_context"] = shown
+	}
 	return providers.Object{
-		Kind: spec.Engine, ID: id, Name: name, State: providers.StateRunning,
-		Attrs:      cty.ObjectVal(p.values(id, socket, a)),
-		Unreadable: map[string]string{}, Fingerprint: p.fingerprint(id, socket, a),
+		Kind: spec.Engine, ID: k.ID, Name: k.Name, State: providers.StateRunning, Owner: p.mark(k.Address, k.ID),
+		Attrs: cty.ObjectVal(all), Unreadable: map[string]string{}, Fingerprint: p.fingerprint(k.ID, socket, a),
 	}
 }
 
@@ -146,13 +151,23 @@ func (p *Engines) Steps(c providers.Change) ([]providers.Step, error) {
 	switch c.Action {
 	case providers.Create, providers.ReplaceIt:
 		if c.Action == providers.ReplaceIt {
-			s.add(opDisconnect, providers.PhaseRemove, s.now)
+			step := s.add(opDisconnect, providers.PhaseRemove, s.now)
+			if name := contextName(c.Want); name != "" {
+				step.Args = keeping{name}
+			}
 		}
 		s.add(opConnect, providers.PhaseMake, c.ID).Timeout = ctyread.Seconds(c.Policy, "ready_timeout", 5*time.Minute)
+		if ctyread.Known(ctyread.Attr(c.Want, "docker_context")) {
+			s.add(opContext, providers.PhaseChange, c.ID)
+		}
 	case providers.Destroy:
 		s.add(opDisconnect, providers.PhaseRemove, s.now)
-	case providers.Update, providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.Import,
-		providers.Forget, providers.Release, providers.Recover, providers.NoOp: // an engine has nothing to change
+	case providers.Update, providers.Import, providers.Recover:
+		if slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return strings.HasPrefix(e.Path, "docker_context") }) {
+			s.add(opContext, providers.PhaseChange, s.now)
+		}
+	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt,
+		providers.Forget, providers.Release, providers.NoOp: // an engine has nothing else to change
 	default:
 		panic("unknown action " + string(c.Action))
 	}

@@ -15,7 +15,8 @@ import (
 // engineKinds lists the attributes of an engine.
 var engineKinds = map[spec.Kind]map[string]providers.Attribute{spec.Engine: {
 	"vm": {}, "host": {},
-	"id": lasting, "endpoint": {Computed: true}, "version": {Computed: true},
+	"docker_context": {Judge: machine.Live("the engine itself stays as it is"), StaysUp: true},
+	"id":             lasting, "endpoint": {Computed: true}, "version": {Computed: true},
 }}
 
 // objectKinds lists the attributes of what is inside of an engine. An attribute without a judge replaces
@@ -65,6 +66,7 @@ func limit(_, after cty.Value, _ bool) providers.Verdict {
 const (
 	opConnect    = "connect"
 	opDisconnect = "disconnect"
+	opContext    = "set_context"
 	opMake       = "make"
 	opLoad       = "load"
 	opPull       = "pull"
@@ -83,7 +85,8 @@ const (
 // words has the words for each operation.
 var words = map[string]providers.Words{
 	opConnect: {Doing: "connecting to", Done: "connected to"}, opDisconnect: {Doing: "letting go of", Done: "let go of"},
-	opMake: {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
+	opContext: {Doing: "setting the docker context of", Done: "set the docker context of"},
+	opMake:    {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
 	opUpdate: {Doing: "changing", Done: "changed"}, opStart: {Doing: "starting", Done: "started"},
 	opHealthy: {Doing: "waiting for the health of", Done: "is healthy:"},
 	opPause:   {Doing: "pausing", Done: "paused"}, opUnpause: {Doing: "resuming", Done: "resumed"},

@@ -22,8 +22,12 @@ type fake struct {
 	mu      sync.Mutex
 	answers map[string]answer           // by method and path, without the API's version and the query
 	asked   []string                    // the requests that change something, with their bodies
+	reads   map[string]int              // how often each path was read
 	special map[string]http.HandlerFunc // instead of an answer
 	server  *httptest.Server
+	docker  string // the folder of Docker's configuration
+
+	dials map[string]func(context.Context) (net.Conn, error) // in place of the connection to the engine, by path
 }
 
 type answer struct {
@@ -58,6 +62,11 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request, ended chan struct{}
 	f.mu.Lock()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		f.asked = append(f.asked, r.Method+" "+path+" "+strings.TrimSpace(string(body)))
+	} else {
+		if f.reads == nil {
+			f.reads = map[string]int{}
+		}
+		f.reads[path]++
 	}
 	a, known := f.answers[r.Method+" "+path]
 	special := f.special[r.Method+" "+path]
@@ -90,6 +99,16 @@ func (f *fake) set(request string, a answer) {
 	f.answers[request] = a
 }
 
+// readsOnly returns the paths that were read since the last call, with their numbers, without the questions for the engine's version.
+func (f *fake) readsOnly() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.reads
+	f.reads = nil
+	delete(all, "/_ping")
+	return all
+}
+
 // handle says what the engine does.
 func (f *fake) handle(request string, h http.HandlerFunc) {
 	f.mu.Lock()
@@ -100,13 +119,30 @@ func (f *fake) handle(request string, h http.HandlerFunc) {
 	f.special[request] = h
 }
 
+// removes lets the engine take the removal of what is at a path. after has the answers to the next requests of a list, in order;
+// the last one stays.
+func (f *fake) removes(path, list string, after ...string) {
+	f.handle("DELETE "+path, func(w http.ResponseWriter, _ *http.Request) {
+		f.handle("GET "+list, func(w http.ResponseWriter, _ *http.Request) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			_, _ = io.WriteString(w, after[0]) //nolint:errcheck // the client may have left
+			after = after[min(1, len(after)-1):]
+		})
+		_, _ = io.WriteString(w, "[]") //nolint:errcheck // see above
+	})
+}
+
 // Run implements providers.Guest.
 func (f *fake) Run(context.Context, providers.Command) (providers.Output, error) {
 	panic("nothing runs a command")
 }
 
 // Dial implements providers.Guest.
-func (f *fake) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (f *fake) Dial(ctx context.Context, _, path string) (net.Conn, error) {
+	if dial := f.dials[path]; dial != nil {
+		return dial(ctx)
+	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", f.server.Listener.Addr().String())
 }
@@ -119,7 +155,7 @@ var here = spec.Address{Kind: spec.Engine, Name: "here"}
 // open opens the provider of what is inside of the engine.
 func (f *fake) open() providers.Provider {
 	f.t.Helper()
-	p, err := engine.Types()[1].Open(f.t.Context(), providers.Settings{
+	p, err := engine.Types(engine.Host{Docker: f.docker})[1].Open(f.t.Context(), providers.Settings{
 		Project: providers.Project{Name: "demo", ID: "lineage"},
 		Via: &providers.Via{
 			Address: here,

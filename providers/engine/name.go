@@ -66,3 +66,25 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	}
 	return all
 }
+
+// checkEngine returns the flaws of an engine that could never be connected to as wanted.
+func checkEngine(_ spec.Kind, want cty.Value) []spec.Flaw {
+	block := ctyread.Attr(want, "docker_context")
+	if !ctyread.Known(block) {
+		return nil
+	}
+	var all []spec.Flaw
+	if name := ctyread.Text(block, "name"); name != "" && (name == defaultContext || !validContext.MatchString(name)) {
+		all = append(all, spec.Flaw{
+			Path: "docker_context.name", Summary: "Not a name of a docker context",
+			Detail: fmt.Sprintf("%q is no name of a docker context. Write two or more letters, digits, `_`, `.`, `+` and `-`, beginning with a letter or a digit, and not %q.", name, defaultContext),
+		})
+	}
+	if vm := ctyread.Text(want, "vm"); vm != "" {
+		all = append(all, spec.Flaw{
+			Path: "docker_context", Summary: "No way for a docker context",
+			Detail: fmt.Sprintf("The engine is in %s, and no socket of this host leads there. Leave the block out: `vmctl engine exec` runs docker on the engine.", vm),
+		})
+	}
+	return all
+}

@@ -188,7 +188,7 @@ func (j *job) drop(ctx context.Context) (*guard.Outcome, error) {
 	var errs []error
 	var evidence []string
 	for _, s := range all {
-		if _, err := j.p.c.ContainerRemove(ctx, s.id, client.ContainerRemoveOptions{}); err != nil {
+		if _, err := j.p.removeObject(ctx, s); err != nil {
 			errs = append(errs, fmt.Errorf("remove %s: %w", s.name, err))
 			continue
 		}
@@ -259,6 +259,6 @@ func (j *job) undo(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err = j.p.c.ContainerRemove(ctx, made.id, client.ContainerRemoveOptions{})
+	_, err = j.p.removeObject(ctx, *made)
 	return err
 }

@@ -103,7 +103,7 @@ func TestNothingIsRemovedOnABadAnswer(t *testing.T) {
 			p := f.open()
 			o := only(t, p)
 			f.set(test.request, test.answer)
-			f.set("DELETE /containers/"+cid, answer{status: 204})
+			f.removes("/containers/"+cid, "/containers/json", "[]")
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			if test.answer.body == "hang" {

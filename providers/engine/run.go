@@ -19,7 +19,6 @@ import (
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/stop"
-	"vmctl/spec"
 )
 
 // isUpdated reports whether the container has the wanted limits and restart policy.
@@ -242,34 +241,4 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 		return nil, j.failed(err)
 	}
 	return guard.Did(how), nil
-}
-
-// removeObject removes an object without force. Removing one that is gone succeeds.
-func (p *Objects) removeObject(ctx context.Context, s seen) (providers.How, error) {
-	if err := p.c.ready(ctx); err != nil {
-		return "", err
-	}
-	var err error
-	switch s.kind { //nolint:exhaustive // an engine has no other kinds
-	case spec.Image:
-		_, err = p.c.ImageRemove(ctx, s.id, client.ImageRemoveOptions{PruneChildren: true})
-	case spec.Volume:
-		if !validName.MatchString(s.name) {
-			return "", fmt.Errorf("its name is %q", s.name)
-		}
-		_, err = p.c.VolumeRemove(ctx, s.name, client.VolumeRemoveOptions{})
-	case spec.Network:
-		_, err = p.c.NetworkRemove(ctx, s.id, client.NetworkRemoveOptions{})
-	case spec.Container:
-		_, err = p.c.ContainerRemove(ctx, s.id, client.ContainerRemoveOptions{})
-	default:
-		panic("unknown kind " + string(s.kind))
-	}
-	switch {
-	case errdefs.IsNotFound(err):
-		return providers.AlreadyGone, nil
-	case err != nil:
-		return "", err
-	}
-	return providers.Done, nil
 }

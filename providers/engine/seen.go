@@ -268,6 +268,9 @@ const (
 	statePaused  = "paused"
 )
 
+// stateRemoving is an engine's word for a container that is on its way out.
+const stateRemoving = "removing"
+
 // wantable returns the state of a container in the spec's words; "" for a state that vmctl does not know.
 func (s seen) wantable() string {
 	switch s.state {
@@ -277,7 +280,7 @@ func (s seen) wantable() string {
 		return stateCreated
 	case "paused":
 		return statePaused
-	default: // "removing" too: it is on its way out
+	default: // stateRemoving, too
 		return ""
 	}
 }

@@ -68,6 +68,23 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// A container is stopped before the machine of its engine goes down, and starts again only if the plan brings that machine up.
+func TestReleaseSteps(t *testing.T) {
+	f := newFake(t)
+	f.has("demo.web", "running", labels("demo.web"))
+	p := f.open()
+	o := only(t, p)
+	for want, wanted := range map[string]cty.Value{
+		"stop start": cty.ObjectVal(map[string]cty.Value{"state": cty.StringVal("running")}),
+		"stop":       cty.NilVal,
+	} {
+		c := providers.Change{Address: web, Kind: spec.Container, Action: providers.Release, Name: o.Name, ID: o.ID, Object: &o, Want: wanted}
+		if got := ops(t, p, c); got != want {
+			t.Errorf("steps %q, want %q", got, want)
+		}
+	}
+}
+
 // A replaced container waits for its successor, unless what it uses goes away or its successor is elsewhere.
 func TestReplacementSteps(t *testing.T) {
 	label := []providers.Edit{{Path: "labels"}}

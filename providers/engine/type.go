@@ -13,16 +13,21 @@ import (
 	"vmctl/providers"
 )
 
+// Host holds what this host has for engines.
+type Host struct {
+	Docker string // the folder of the configuration of Docker's client; "": it is not known
+}
+
 // Types returns the type of the provider of engines, and that of what is inside of them.
-func Types() []providers.Type {
+func Types(h Host) []providers.Type {
 	return []providers.Type{
 		{
-			Name: "engine", Kinds: engineKinds,
+			Name: "engine", Kinds: engineKinds, Check: checkEngine,
 			Open: func(_ context.Context, s providers.Settings) (providers.Provider, error) {
 				if s.Via == nil {
 					return nil, errors.New("open an engine: it is not said where it runs")
 				}
-				return &Engines{settings: s}, nil
+				return &Engines{settings: s, contexts: contexts{dir: h.Docker}}, nil
 			},
 		},
 		{

@@ -275,7 +275,7 @@ func (m *mirror) gone(key mirrored) error {
 // have tells that an object is there, if it was not known to be as it is.
 func (m *mirror) have(key mirrored, now seen) error {
 	before, known := m.all[key]
-	if now.state == "removing" { // whether a look falls into a removal is chance; its end is told
+	if now.state == stateRemoving { // whether a look falls into a removal is chance; its end is told
 		return nil
 	}
 	if known && before.watched() == now.watched() {

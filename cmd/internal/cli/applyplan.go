@@ -60,6 +60,11 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 	if err != nil {
 		return nil, summary, err
 	}
+	if m.acts != nil && len(w.plan.Steps) > 0 {
+		if err := m.acts.begin(ctx, w.journal, a.env.Now()); err != nil {
+			return nil, summary, err
+		}
+	}
 	defer a.mutating(mutatingCommand{command: m.command, plan: a.commandLine("plan", m.plan)})()
 	watch, stop := a.watch(ctx, a.ownFlags(m.plan))
 	summary, err = executor.Apply(ctx, executor.Run{
@@ -76,6 +81,7 @@ func (a *app) applyPlan(ctx context.Context, p *project, m mission, w work) (nex
 		},
 	})
 	stop()
+	err = errors.Join(err, a.acted(ctx, m, w, summary, err))
 	summary = w.numberedSummary(a.advisedSummary(summary, m))
 	next = slices.Clone(w.next)
 	if m.enter != nil {

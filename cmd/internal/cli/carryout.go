@@ -36,6 +36,7 @@ type mission struct {
 	enter   func(work) []string    // the next commands after success; may be nil
 	after   func()                 // may be nil
 	ended   func(executor.Summary) // called after each round that had a plan to carry out; may be nil
+	acts    *acting                // the action that is recorded; nil: none is
 	outputs bool                   // shown at the end
 	// recorded says that the records count: moved blocks of the files are edits that wait.
 	recorded bool

@@ -39,7 +39,7 @@ func (a *app) containerCommand() *cobra.Command {
 		{power{command: "container stop", verb: "Stop", state: containerCreated}, "stop", "Stop containers: by request, then by force if their stop block allows it"},
 		{power{command: "container pause", verb: "Pause", state: containerPaused}, "pause", "Pause containers that run"},
 		{power{command: "container unpause", verb: "Unpause", running: true, state: containerRunning, unpause: true}, "unpause", "Let containers that are paused go on"},
-		{power{command: "container restart", verb: "Restart", running: true, state: containerRunning, restart: true}, "restart", "Stop containers and start them again"},
+		{power{command: restartContainer, verb: "Restart", running: true, state: containerRunning, restart: true}, "restart", "Stop containers and start them again"},
 	} {
 		c.kind = spec.Container
 		cmd.AddCommand(a.containerPowerCommand(c.power, &cobra.Command{Use: c.use + " NAME...", Short: c.short}))

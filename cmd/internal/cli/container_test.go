@@ -23,7 +23,7 @@ import (
 // engineTypes returns the types of engines and of what is inside of them.
 func engineTypes() map[spec.Kind]providers.Type {
 	all := map[spec.Kind]providers.Type{}
-	for _, t := range engine.Types() {
+	for _, t := range engine.Types(engine.Host{}) {
 		for kind := range t.Kinds {
 			all[kind] = t
 		}
@@ -35,6 +35,7 @@ func engineTypes() map[spec.Kind]providers.Type {
 type docker struct {
 	t        *testing.T
 	socket   string
+	end      func() // the engine ends
 	mu       sync.Mutex
 	pulled   bool
 	labels   map[string]string // of the container
@@ -64,6 +65,7 @@ func newDocker(t *testing.T, dir string) *docker {
 	s.Listener = l
 	s.Start()
 	t.Cleanup(s.Close)
+	d.end = s.Close
 	return d
 }
 

@@ -141,6 +141,9 @@ func (h host) Console(_ context.Context, o providers.Object, from int64, most in
 }
 
 func (h host) Reach(o providers.Object, values cty.Value) (providers.Login, error) {
+	if !o.Attrs.Type().HasAttribute("ssh_port") {
+		return providers.Login{}, errors.New("it is off")
+	}
 	port, _ := o.Attrs.GetAttr("ssh_port").AsBigFloat().Int64()
 	ssh, keys := values.GetAttr("ssh"), filepath.Join(h.keys, o.Name)
 	return providers.Login{

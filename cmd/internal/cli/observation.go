@@ -110,9 +110,11 @@ type observedAddress struct {
 	object   *providers.Object
 	system   *planner.System
 	own      view.OwnFlags
-	foreign  string             // why the object of that name is not vmctl's; "" if it is, or if there is none
-	unknown  *providers.Problem // why the object could not be read; nil: it was
-	begun    string             // the step that a run began at it and has not ended; "": none
+	foreign  string               // why the object of that name is not vmctl's; "" if it is, or if there is none
+	unknown  *providers.Problem   // why the object could not be read; nil: it was
+	action   *view.ActionDocument // the last one; nil: none
+	isOff    spec.Address         // the VM around an engine, if it does not run; zero: it runs, or there is none
+	begun    string               // the step that a run began at it and has not ended; "": none
 }
 
 func (s observation) at(addr spec.Address) observedAddress {
@@ -124,7 +126,7 @@ func (s observation) at(addr spec.Address) observedAddress {
 		}
 	}
 	if r, ok := s.snapshot.Records[addr]; ok {
-		v.record, v.name = &r, r.Name
+		v.record, v.name, v.action = &r, r.Name, view.ActionJSON(r.LastAction, s.holder)
 	}
 	found := s.observations.At(addr, v.name)
 	v.system, v.unknown = found.System, found.Unknown
@@ -148,6 +150,11 @@ func (s observation) at(addr spec.Address) observedAddress {
 		v.name = v.object.Name
 	}
 	v.begun = s.begun(addr)
+	if vm, is := vmAround(s.project, addr); is && addr.Kind == spec.Engine {
+		if o := s.at(vm).object; o == nil || o.Running != nil && !*o.Running {
+			v.isOff = vm
+		}
+	}
 	return v
 }
 
@@ -168,7 +175,7 @@ func (s observation) begun(addr spec.Address) string {
 
 // status returns the status of an address.
 func (v observedAddress) status() view.ResourceStatus {
-	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.ConditionDocument{}}
+	s := view.ResourceStatus{Address: v.address, Object: v.name, Conditions: []view.ConditionDocument{}, LastAction: v.action}
 	if v.system != nil {
 		s.Provider = v.system.Ref.String()
 	}
@@ -191,8 +198,11 @@ func (v observedAddress) status() view.ResourceStatus {
 			s.Endpoint = endpoint(v.object)
 		}
 	}
-	if v.runs() {
+	switch {
+	case v.runs():
 		s.Conditions = append(s.Conditions, view.ConditionJSON(v.runningCondition(s)))
+	case v.address.Kind == spec.Engine:
+		s.Conditions = append(s.Conditions, view.ConditionJSON(v.readyCondition()))
 	}
 	s.Reason = joined(s.Reason, v.begun)
 	if v.object != nil && v.runs() {
@@ -262,6 +272,22 @@ func (v observedAddress) runningCondition(s view.ResourceStatus) condition.Condi
 	}
 	if v.system != nil {
 		c.Producer = v.system.Ref.Type
+	}
+	return c
+}
+
+// readyCondition returns whether an engine answers, as it was just observed.
+func (v observedAddress) readyCondition() condition.Condition {
+	c := condition.Condition{Report: condition.Report{Type: condition.EngineReady}, Generation: v.generation(), Producer: string(spec.Engine)}
+	switch {
+	case v.object != nil:
+		c.Status, c.Reason = condition.True, condition.Ready
+	case v.isOff != (spec.Address{}):
+		c.Status, c.Reason, c.Message = condition.NotApplicable, condition.Stopped, v.isOff.String()+" is off"
+	case v.unknown != nil:
+		c.Status, c.Reason, c.Message = condition.Unknown, "Unread", v.unknown.Error()
+	default:
+		c.Status, c.Reason, c.Message = condition.False, "Missing", "vmctl has not connected to it"
 	}
 	return c
 }

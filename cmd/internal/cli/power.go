@@ -115,15 +115,27 @@ func (a *app) power(ctx context.Context, w power, r powerRequest) error {
 		},
 		named: func(c planner.Change) bool {
 			lets := c.Action == providers.Release && slices.ContainsFunc(c.Around, func(a spec.Address) bool { return slices.Contains(vms, a) })
-			return lets || slices.Contains(vms, c.Address) && !isHalfReplaced(c) && (changesRunState(c) || w.rekey && changesKeys(c) || changesOnlyState(c))
+			return lets || slices.Contains(vms, c.Address) && !isHalfReplaced(c) && !mayHaveRestarted(c) && (changesRunState(c) || w.rekey && changesKeys(c) || changesOnlyState(c))
 		},
-		check: func(plan *planner.Plan, _ *state.Snapshot) error { return a.checkPause(w, vms, plan) },
+		check: func(plan *planner.Plan, _ *state.Snapshot) error {
+			a.warnRestarts(plan)
+			return a.checkPause(w, vms, plan)
+		},
+		acts: w.acting(vms),
 		after: func() {
 			if !w.rekey {
 				a.nextApply(p, w, vms)
 			}
 		},
 	})
+}
+
+// acting returns the recording of a command on containers; nil for one on VMs.
+func (w power) acting(all []spec.Address) *acting {
+	if w.kind != spec.Container {
+		return nil
+	}
+	return &acting{command: w.command, all: all}
 }
 
 // openFor opens the project. A command that stops VMs also gets the resources that only

@@ -100,8 +100,9 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 				continue
 			}
 		}
-		err = a.agree(ctx, p, m, r, plan)
-		if err == nil {
+		if err = a.agree(ctx, p, m, r, plan); err != nil {
+			err = errors.Join(err, a.refusedAction(ctx, m, r, err))
+		} else {
 			limit()
 			var done executor.Summary
 			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})

@@ -32,12 +32,27 @@ func builtInTypes(env Env) providers.Types {
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}
-	for _, t := range slices.Concat(engine.Types(), env.Inside) {
+	for _, t := range slices.Concat(engine.Types(engine.Host{Docker: dockerFolder(env)}), env.Inside) {
 		for kind := range t.Kinds {
 			all.Inside[kind] = t
 		}
 	}
 	return all
+}
+
+// dockerFolder returns the folder of the configuration of Docker's client; "": it is not known.
+func dockerFolder(env Env) string {
+	folder, home := env.Getenv("DOCKER_CONFIG"), env.Getenv("HOME")
+	switch {
+	case folder != "" && !filepath.IsAbs(folder):
+		return filepath.Join(env.Dir, folder)
+	case folder != "":
+		return folder
+	case home != "":
+		return filepath.Join(home, ".docker")
+	default:
+		return ""
+	}
 }
 
 // limaProgram returns the program that runs Lima: in the folder libexec beside that of vmctl.

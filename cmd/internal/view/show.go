@@ -38,6 +38,9 @@ func Show(s Screen, d Shown) {
 	if r.Endpoint != "" {
 		rows = append(rows, row{name: "ssh", value: r.Endpoint})
 	}
+	if text := actionText(r.LastAction); text != "" {
+		rows = append(rows, row{name: "last action", value: text})
+	}
 	p.rows(rows)
 	p.conditions(append(slices.Clone(r.Conditions), r.Settled))
 	kind := r.Address.Kind

@@ -18,8 +18,9 @@ type ResourceStatus struct {
 	Reason     string              `json:"reason"`   // why the state is not the usual one
 	Endpoint   string              `json:"endpoint"` // address:port of SSH, "" while there is none
 	Conditions []ConditionDocument `json:"conditions"`
-	Settled    ConditionDocument   `json:"settled"`        // true: nothing is left to do about it; else with the reason of what is in the way
-	Next       []string            `json:"next,omitempty"` // what to type or do about the state
+	Settled    ConditionDocument   `json:"settled"`               // true: nothing is left to do about it; else with the reason of what is in the way
+	LastAction *ActionDocument     `json:"last_action,omitempty"` // of a command on this container alone
+	Next       []string            `json:"next,omitempty"`        // what to type or do about the state
 }
 
 // StatusDocument is `status` as JSON.
