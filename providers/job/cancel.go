@@ -102,7 +102,9 @@ func (c Canceller) endOrphan(ctx context.Context, r Record) (Record, CancelOutco
 	if err := c.endAll(ctx, r, all); err != nil {
 		return r, SignalFailed, err
 	}
+	end := c.Store.endCopy(ctx, r)
 	closed, err := c.Store.Update(ctx, r.ID, func(r *Record) error {
+		end.into(r)
 		if r.Cancel == nil { // it could not be recorded before
 			r.Cancel = &Cancel{At: c.Now(), By: c.By}
 		}

@@ -22,7 +22,7 @@ import (
 // job's way, a repository that remembers how they were.
 type workCopy struct {
 	git  gitx.Runner
-	dir  string // the folder of the copy; tree and base.git are in it
+	dir  string // the folder of the copy; all that has a name below is in it
 	base string // the tree of git that the copy began as
 	at   string // the job's folder under the top of its repository
 }
@@ -31,6 +31,8 @@ const (
 	copyLimit = 10 * time.Minute // for the making of a copy, and for the look at it afterwards
 	treeName  = "tree"
 	baseName  = "base.git"
+	baseMark  = "base"         // the file with the tree of git that the copy began as: see markBase
+	asideName = "repositories" // what made repositories of folders of the copy: see flatten
 )
 
 // tree returns the top of the copy.
@@ -41,15 +43,18 @@ func (c *workCopy) work() string { return filepath.Join(c.tree(), c.at) }
 
 // makeCopy makes the copy of a job. The warnings say what was left out.
 func (w *Worker) makeCopy(ctx context.Context, r Record) (*workCopy, []string, error) {
-	if w.Git == nil {
+	if w.Store.Git == nil {
 		return nil, nil, errors.New("copy its workspace: git is not there to say which files are ignored")
 	}
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	c := &workCopy{git: w.Git, dir: w.Store.Path(w.ID, copyFolder)}
+	c := &workCopy{git: w.Store.Git, dir: w.Store.Path(w.ID, copyFolder)}
 	warnings, err := c.fill(ctx, r)
 	if err == nil {
 		err = c.remember(ctx)
+	}
+	if err == nil {
+		err = c.markBase()
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("copy its workspace: %w", err), removeTree(c.dir))

@@ -220,18 +220,43 @@ func TestWithoutGitNoCopyIsMade(t *testing.T) {
 	}
 }
 
-// What ends the record of a job removes its copy.
+// What ends the record of a job removes its copy, unless its command may have run there and what it changed is kept nowhere else:
+// as in the copy of an earlier version of vmctl, which does not say how it was at the beginning.
 func TestTheEndOfARecordRemovesTheCopy(t *testing.T) {
-	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-	id := job.ID("j-killed-copy")
-	record(t, s, id, job.Running, func(*job.Record) {})
-	for _, name := range []string{"copy/tree", "tmp"} {
-		writeFile(t, s.Path(id, name), "f", "a")
+	for name, test := range map[string]struct {
+		started time.Time
+		git     gitx.Runner
+		mark    string
+		why     string // the copy stays; "": it does not
+	}{
+		"nothing ran":                 {git: gitHere{}},
+		"nothing ran, without git":    {},
+		"of an earlier version":       {started: noon, git: gitHere{}, why: "how it was at the beginning is not known"},
+		"it ran, without git":         {mark: strings.Repeat("a", 40), why: "git is not there to compare it"},
+		"its mark is an option":       {mark: "--output=/x", git: gitHere{}, why: `"--output=/x" is no tree of git`},
+		"its repository is no longer": {mark: strings.Repeat("a", 40), git: gitHere{}, why: "not a git repository"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}, Git: test.git}
+			id := job.ID("j-killed-copy")
+			record(t, s, id, job.Running, func(r *job.Record) { r.Worker, r.Started = &process.Identity{PID: 7}, test.started })
+			for _, name := range []string{"copy/tree", "tmp"} {
+				writeFile(t, s.Path(id, name), "f", "a")
+			}
+			if test.mark != "" {
+				writeFile(t, s.Path(id, "copy"), "base", test.mark+"\n")
+			}
+			closed, failed, err := s.ReconcileAll(t.Context(), job.Observer{Processes: host{}, Now: noon})
+			if err != nil || len(failed) > 0 || len(closed) != 1 {
+				t.Fatalf("closed %d, failed %v, %v", len(closed), failed, err)
+			}
+			if test.why == "" {
+				leftNothing(t, s, id)
+			} else if l := closed[0].LeftCopy; l == nil || !strings.Contains(l.Reason, test.why) || has(t, s.Path(id, "copy/tree"), "f") != "a" {
+				t.Errorf("the copy that is left: %v, want %s", l, test.why)
+			}
+		})
 	}
-	if _, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Close(r, "gone", noon) }); err != nil {
-		t.Fatal(err)
-	}
-	leftNothing(t, s, id)
 }
 
 // gitCopies is git on this host, during which the end of the job is asked for: it lists no files of a workspace.
@@ -315,11 +340,14 @@ func TestAWorkerIsKilledWhileItCopies(t *testing.T) {
 	}
 }
 
-// gitStays is git on this host; it never ends when it reads the files of a copy, and says that it is there.
-type gitStays struct{ stay func() }
+// gitStays is git on this host; once over is there, a command of it never ends, and says that it is there.
+type gitStays struct {
+	command, over string
+	stay          func()
+}
 
 func (g gitStays) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
-	if slices.Contains(c.Args, "cat-file") {
+	if _, err := os.Stat(g.over); err == nil && slices.Contains(c.Args, g.command) {
 		g.stay()
 	}
 	return gitHere{}.Run(ctx, c)

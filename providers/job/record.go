@@ -13,7 +13,7 @@ import (
 )
 
 // FormatVersion is the version of the schema of records. Those of earlier versions are read too: they lack keys.
-const FormatVersion = 3
+const FormatVersion = 4
 
 // Record is all that is known about one job. Every key is always there. Records hold no secret: of
 // the environment they hold the names, of the prompt the beginning.
@@ -68,6 +68,8 @@ type Record struct {
 	Edits      []Edit           `json:"edits"`
 	EditCounts map[EditKind]int `json:"edit_counts"` // of all edits
 	Patch      bool             `json:"patch"`       // the edits are in the file patch beside the record
+	PatchBytes int64            `json:"patch_bytes"` // its size
+	LeftCopy   *LeftCopy        `json:"left_copy"`   // the copy, if it has ended and that is still there; nil: it is gone, or there was none
 }
 
 // Marker is the variable that names the job to every process of it, also to its worker.

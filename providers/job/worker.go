@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"vmctl/internal/clock"
-	"vmctl/internal/gitx"
 	"vmctl/internal/process"
 )
 
@@ -22,7 +21,6 @@ type Worker struct {
 	ID        ID
 	Environ   []string // of the command, all of it but TMPDIR
 	Now       func() time.Time
-	Git       gitx.Runner // on this host; nil: nobody looks at what the command changes
 	// Enter keeps others from taking down what the job runs in, until leave is called; nil: nothing
 	// has to be kept.
 	Enter func(context.Context, Record) (leave func() error, err error)
@@ -82,7 +80,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		o.Warnings = append(before, o.Warnings...)
 		seen.into(own, &o)
 		if private != nil {
-			private.into(own, &o, w.Store.Path(w.ID, patchFile))
 			if len(o.Changed) > 0 {
 				o.Warnings = append(o.Warnings, fmt.Sprintf("%d files of its workspace itself changed while it ran in a copy", len(o.Changed)))
 			}
@@ -90,6 +87,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	} else {
 		w.Ready(errors.New(o.Reason))
 	}
+	o.copy = w.Store.endCopy(own, r)
 	// Whoever reads that the job has ended may take down what it ran in at once.
 	if err := leave(); err != nil {
 		o.Warnings = append(o.Warnings, err.Error())
@@ -148,10 +146,8 @@ func (w *Worker) enter(ctx context.Context) (leave func() error, err error) {
 	return nil, errors.Join(err, failed)
 }
 
-// finish removes what is private to the run, and then writes how it ended. If that fails the record
-// gets at least the reason.
+// finish writes how the run ended. If that fails the record gets at least the reason.
 func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) error {
-	o.Warnings = append(o.Warnings, w.Store.dropPrivate(w.ID)...)
 	w.drained(ctx)
 	r, err := w.Store.Read(w.ID)
 	if err == nil {
