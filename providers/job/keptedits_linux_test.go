@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -257,4 +259,74 @@ func TestACopyThatCannotBeRemovedIsTriedAgain(t *testing.T) {
 	if r := leftNothing(t, s, "j-deep"); r.LeftCopy != nil {
 		t.Errorf("the record says that there is a copy: %v", r.LeftCopy)
 	}
+}
+
+// A job without containment runs in its folder, and no end of it removes that or anything in it.
+//
+// row J58, of a job without containment
+func TestWithoutContainmentTheFolderStays(t *testing.T) {
+	for how, script := range map[string]string{
+		"completes": editing, "fails": editing + "; exit 3", "killed": editing + "; : >over; exec sleep 3600", "cancelled": editing + "; : >over; exec sleep 3600",
+	} {
+		for _, containment := range []string{"none", ""} { // "": of a record from before there was containment
+			t.Run(fmt.Sprintf("%s, %q", how, containment), func(t *testing.T) {
+				t.Parallel()
+				s := withGit(t)
+				dir, _ := dirty(t)
+				before := append(files(t, dir), "new")
+				id := job.ID("j-none-" + how + containment)
+				worker := start(t, s, id, dir, script, func() {
+					if _, err := s.Update(t.Context(), id, func(r *job.Record) error { r.Containment = containment; return nil }); err != nil {
+						t.Error(err)
+					}
+				})
+				if how == "killed" || how == "cancelled" {
+					before = append(before, "over")
+					until(t, "it runs", func() bool {
+						r, err := s.Read(id)
+						_, over := os.Stat(filepath.Join(dir, "over"))
+						return err == nil && over == nil && r.Status == job.Running
+					})
+				}
+				if how == "killed" {
+					kill(t, worker)
+				}
+				if how == "killed" || how == "cancelled" {
+					if r, _, err := (job.Canceller{Store: s, Processes: process.Host{}, By: "ann", Now: time.Now}).Cancel(t.Context(), id); err != nil || r.Status != job.Cancelled {
+						t.Errorf("cancel: it is %s: %v", r.Status, err)
+					}
+				} else {
+					workerEnds(t, worker)
+				}
+				if failed := reconciled(t, s, 0); len(failed) > 0 {
+					t.Errorf("failed: %v", failed)
+				}
+				r := leftNothing(t, s, id)
+				slices.Sort(before)
+				if diff := cmp.Diff(before, files(t, dir)); diff != "" || !r.Status.IsTerminal() || r.LeftCopy != nil {
+					t.Errorf("it is %s, left %v; its folder (-want +got):\n%s", r.Status, r.LeftCopy, diff)
+				}
+				if text := has(t, dir, "old"); text != "old\nmore\n" {
+					t.Errorf("it wrote %q", text)
+				}
+			})
+		}
+	}
+}
+
+// files lists all below a folder but what is in its repository.
+func files(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if e != nil && e.Name() == ".git" {
+			return fs.SkipDir
+		}
+		all = append(all, name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
 }
