@@ -220,6 +220,58 @@ func TestWithoutGitNoCopyIsMade(t *testing.T) {
 	}
 }
 
+// gitFails is git on this host; it cannot say so many times which files are ignored, and notes each.
+type gitFails struct {
+	note string // a file with a line for each time that it was asked
+	most int
+}
+
+func (g gitFails) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
+	if !slices.Contains(c.Args, "ls-files") {
+		return gitHere{}.Run(ctx, c)
+	}
+	text, err := os.ReadFile(g.note)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return gitx.Output{}, err
+	}
+	if err := os.WriteFile(g.note, append(text, "asked\n"...), 0o600); err != nil {
+		return gitx.Output{}, err
+	}
+	if strings.Count(string(text), "\n") < g.most {
+		return gitx.Output{Status: 128, Stderr: "fatal: it does not say"}, nil
+	}
+	return gitHere{}.Run(ctx, c)
+}
+
+// Git is asked three times which files are ignored. If it never says, the job is refused.
+//
+// row J68, of the tries
+func TestGitIsAskedThreeTimes(t *testing.T) {
+	for phase, want := range map[string]struct {
+		status job.Status
+		code   job.ErrorCode
+	}{"fails 2": {job.Completed, ""}, "fails 3": {job.Failed, job.CopyFailed}} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			s := withGit(t)
+			id := job.ID("j-" + strings.ReplaceAll(phase, " ", "-"))
+			dir, _ := dirty(t)
+			ran := filepath.Join(t.TempDir(), "ran")
+			workerEnds(t, startAs(t, s, id, dir, ": >"+ran, phase, contained(t, s, id, "working-tree", "")))
+			r := leftNothing(t, s, id)
+			if r.Status != want.status || r.ErrorCode != want.code {
+				t.Errorf("it is %s %s: %s", r.Status, r.ErrorCode, r.Reason)
+			}
+			if _, err := os.Stat(ran); err == nil != (want.status == job.Completed) {
+				t.Errorf("it ran: %v", err)
+			}
+			if asked := strings.Count(has(t, s.Path(id, ""), "asked"), "\n"); asked != 3 {
+				t.Errorf("git was asked %d times, want 3", asked)
+			}
+		})
+	}
+}
+
 // What ends the record of a job removes its copy, unless its command may have run there and what it changed is kept nowhere else:
 // as in the copy of an earlier version of vmctl, which does not say how it was at the beginning.
 func TestTheEndOfARecordRemovesTheCopy(t *testing.T) {

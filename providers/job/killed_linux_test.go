@@ -103,6 +103,10 @@ func playWorker(dir string, id job.ID, phase string) error {
 		w.Store.Git = gitStays{"cat-file", dir, stay}
 	case "add", "diff-tree", "diff-index":
 		w.Store.Git = gitStays{phase, s.Path(id, "over"), stay}
+	case "fails 2", "fails 3":
+		w.Store.Git = gitFails{note: s.Path(id, "asked"), most: int(phase[len(phase)-1] - '0')}
+	case "locked":
+		withLockedRecord(&w)
 	case "poor":
 		return cleanPoorly(s)
 	case "copies":
@@ -114,6 +118,9 @@ func playWorker(dir string, id job.ID, phase string) error {
 		w.Backoff = []time.Duration{time.Millisecond, time.Millisecond}
 	case "waits":
 		w.Backoff = []time.Duration{time.Hour}
+	}
+	if strings.HasPrefix(phase, "openat ") || strings.HasPrefix(phase, "mkdirat ") {
+		return workOnBadDisk(w, phase)
 	}
 	ctx := context.Background()
 	if phase == "asked" || phase == "waits" {

@@ -42,6 +42,28 @@ func TestOnlyTheTransitionsOfTheTable(t *testing.T) {
 	}
 }
 
+// A record that has ended changes in what it says of its copy, and in nothing else.
+func TestARecordThatHasEndedStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*job.Record)
+		may    bool
+	}{
+		"nothing": {func(*job.Record) {}, true},
+		"its edits": {func(r *job.Record) {
+			r.Edits, r.Patch, r.PatchBytes = []job.Edit{{Path: "a", Kind: job.Added}}, true, 7
+		}, true},
+		"its copy":  {func(r *job.Record) { r.LeftCopy = &job.LeftCopy{Path: "/copy"}; r.Warnings = []string{"it stays"} }, true},
+		"reason":    {func(r *job.Record) { r.Reason = "another" }, false},
+		"exit code": {func(r *job.Record) { r.ExitCode = exit(0) }, false},
+		"both":      {func(r *job.Record) { r.LeftCopy, r.Ended = &job.LeftCopy{Path: "/copy"}, noon }, false},
+	} {
+		r := job.Record{ID: "j", Status: job.Stale, Revision: 4, ExitCode: exit(1)}
+		if err := job.Apply(&r, func(r *job.Record) error { c.change(r); return nil }); err == nil != c.may || r.Revision == 5 != c.may {
+			t.Errorf("%s: revision %d, %v; it may change: %t", name, r.Revision, err, c.may)
+		}
+	}
+}
+
 // row J15, of the classification; row J16, of it
 func TestHowARunIsClassified(t *testing.T) {
 	asked := &job.Cancel{By: "ann"}

@@ -162,6 +162,8 @@ const (
 	PromptMissing      ErrorCode = "prompt_missing"
 	CopyFailed         ErrorCode = "copy_failed" // its copy was not made: it did not start
 	FinalizationFailed ErrorCode = "finalization_failed"
+	DiskFull           ErrorCode = "disk_full"
+	Locked             ErrorCode = "locked"       // another process held the lock of its record for too long
 	NoResult           ErrorCode = "no_result"    // the agent exited with 0, and gave no result
 	AgentFailed        ErrorCode = "agent_failed" // as its result says
 	RateLimited        ErrorCode = "rate_limited" // its provider refuses the agent for its rate

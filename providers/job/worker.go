@@ -107,7 +107,7 @@ func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
 	defer done()
 	private, warnings, err := w.makeCopy(ctx, *r)
 	if err != nil {
-		return nil, Outcome{ErrorCode: CopyFailed, Reason: err.Error(), Requested: ctx.Err() != nil}
+		return nil, Outcome{ErrorCode: CodeOf(err, CopyFailed), Reason: err.Error(), Requested: ctx.Err() != nil}
 	}
 	r.Dir = private.work()
 	return private, Outcome{Warnings: warnings}
@@ -162,7 +162,7 @@ func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) err
 	case errors.Is(err, fs.ErrNotExist): // who read that it has ended has removed it while its folder was synced
 		return nil
 	}
-	o.ErrorCode, o.Reason = FinalizationFailed, err.Error()
+	o.ErrorCode, o.Reason = CodeOf(err, FinalizationFailed), err.Error()
 	_, again := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
 	return errors.Join(err, again)
 }
@@ -181,7 +181,7 @@ func (w *Worker) start(asked context.Context, r Record, me process.Identity) (*p
 	defer stdin.Close() //nolint:errcheck // the child has its own
 	child, lost, err := w.spawn(r, stdin)
 	if err != nil {
-		return nil, Outcome{ErrorCode: SpawnFailed, Reason: err.Error()}
+		return nil, Outcome{ErrorCode: CodeOf(err, SpawnFailed), Reason: err.Error()}
 	}
 	id, err := settle(ctx, child)
 	if err != nil {
@@ -192,7 +192,7 @@ func (w *Worker) start(asked context.Context, r Record, me process.Identity) (*p
 		return Run(r, me, id, w.Now())
 	})
 	if err != nil {
-		return nil, w.give(ctx, child, FinalizationFailed, err)
+		return nil, w.give(ctx, child, CodeOf(err, FinalizationFailed), err)
 	}
 	return child, Outcome{}
 }

@@ -313,7 +313,7 @@ func (a *app) notLaunched(r job.Record, err error) error {
 		next = a.commandLine("job run", planFlags{}, r.Block) + " runs it, once the cause is gone"
 	}
 	e := newProblem(classFailed, "not_launched", err.Error(), next)
-	e.err = err
+	e.Code, e.err = job.CodeOf(err, e.Code), err
 	return e
 }
 
