@@ -153,3 +153,33 @@ func TestCancelAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A job that is not launched because another vmctl starts one of its block says so by its code.
+//
+// row J06, of a job that is not launched
+func TestAJobIsNotLaunchedForALock(t *testing.T) {
+	h := newHouse(t, withID)
+	h.program = "/no/vmctl"
+	h.record("j-first", job.Running, func(r *job.Record) {
+		r.Agent, r.Block, r.Dir, r.Session, r.Command = "claude", "job.review", h.dir, "s-1", []string{"claude"}
+		r.Containment, r.Scope = "none", "working-tree"
+	})
+	s := h.records()
+	if _, err := s.Update(t.Context(), "j-first", func(r *job.Record) error { r.Status = job.Completed; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := lockfile.Owner{PID: os.Getpid(), Host: host, Command: "another vmctl"}
+	lock, err := lockfile.Acquire(t.Context(), lockfile.Request{Path: filepath.Join(s.Dir, "start.lock"), Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "continue", "j-first", "--json").exits(1).says(`"code": "locked"`, "held by another vmctl", "vmctl job run job.review runs it, once the cause is gone")
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "continue", "j-first", "--json").exits(1).says(`"code": "not_launched"`, "/no/vmctl")
+}
