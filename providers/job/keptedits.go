@@ -19,8 +19,8 @@ import (
 	"vmctl/internal/shellword"
 )
 
-// keptEdits is what is kept of the copy of a job, in the files edits and patch beside its record. Once the file edits is there,
-// the copy holds nothing that would be lost.
+// keptEdits holds the changes that a job made in its copy, as the file edits beside its record does. Once that is there, the file
+// patch is too, and nothing is lost with the copy.
 type keptEdits struct {
 	Edits      []Edit   `json:"edits"`       // all of them, sorted by path
 	PatchBytes int64    `json:"patch_bytes"` // the size of the file patch; 0: nothing changed, and there is none
@@ -47,7 +47,7 @@ type LeftCopyError struct {
 // Error names the job, and what removes the copy.
 func (e *LeftCopyError) Error() string { return fmt.Sprintf("job %s: %s", e.ID, e.Left) }
 
-// copyEnd is what became of a copy, for the record of its job.
+// copyEnd is the end of a copy, for the record of its job.
 type copyEnd struct {
 	kept *keptEdits // nil: no command ran in a copy, or failed says why nothing is kept
 	err  error      // of keeping the edits
