@@ -220,6 +220,12 @@ func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
 	return nil, warnings
 }
 
+// IsPrivate reports whether a path is that of a copy or a TMPDIR of a job: what is in it is the job's own.
+func (s Store) IsPrivate(path string) bool {
+	name := filepath.Base(path)
+	return filepath.Dir(filepath.Dir(path)) == filepath.Clean(s.Dir) && (name == copyFolder || name == tempFolder)
+}
+
 // clean tries again what the end of a job left undone: to keep what it changed in its copy, and to remove what was private to
 // its run. The error is a *LeftCopyError if the copy is still there.
 func (s Store) clean(ctx context.Context, r Record) (Record, error) {
