@@ -185,7 +185,11 @@ func (c Canceller) endAll(ctx context.Context, r Record, all []process.Identity)
 
 // await waits until the worker has ended, and with it the job.
 func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, error) {
-	limit, cancel := context.WithTimeout(ctx, time.Duration(r.Grace)+3*forceWait)
+	most := time.Duration(r.Grace) + 3*forceWait
+	if r.Containment == containedInCopy {
+		most += copyLimit // its worker keeps what the job changed
+	}
+	limit, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	waited := c.Processes.Wait(limit, *r.Worker)
 	now, err := c.Store.Read(r.ID)

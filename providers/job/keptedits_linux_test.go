@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
 	"vmctl/providers/job"
@@ -118,6 +119,59 @@ func TestCancelKeepsWhatAnOrphanChanged(t *testing.T) {
 		t.Errorf("cancel: %s, it is %s: %v", outcome, r.Status, err)
 	}
 	keepsEdits(t, s, leftNothing(t, s, "j-orphan"))
+}
+
+// gitInterrupted is git during whose comparison of a copy the user interrupts vmctl.
+type gitInterrupted struct{ interrupt func() }
+
+func (g gitInterrupted) Run(ctx context.Context, _ gitx.Command) (gitx.Output, error) {
+	g.interrupt()
+	return gitx.Output{}, ctx.Err()
+}
+
+// A reconcile that is interrupted, or comes while another one compares the copy, leaves the record and the copy for the next.
+func TestReconcileComesAgain(t *testing.T) {
+	for _, how := range []string{"interrupted", "another is at it"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := withGit(t)
+			id := job.ID("j-again-" + strings.ReplaceAll(how, " ", "-"))
+			made(t, s, id, editing+"; : >"+s.Path(id, "over"))
+			comes(t, s, id, "add")
+			before, err := s.Read(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			tries := s
+			release := func() error { return nil }
+			if how == "interrupted" {
+				tries.Git = gitInterrupted{cancel}
+			} else {
+				lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: s.Path(id, "copy.lock"), Owner: s.Owner})
+				if err != nil {
+					t.Fatal(err)
+				}
+				release = lock.Release
+			}
+			_, err = tries.Reconcile(ctx, before, job.Observer{Processes: process.Host{}, Now: time.Now()})
+			var held *lockfile.HeldError
+			if how == "interrupted" && !errors.Is(err, context.Canceled) || how != "interrupted" && !errors.As(err, &held) {
+				t.Errorf("reconcile: %v", err)
+			}
+			if now, err := s.Read(id); err != nil || now.Revision != before.Revision || now.Status != job.Running {
+				t.Errorf("it is %s at revision %d: %v, before %d", now.Status, now.Revision, err, before.Revision)
+			}
+			if err := release(); err != nil {
+				t.Fatal(err)
+			}
+			if failed := reconciled(t, s, 1); len(failed) > 0 {
+				t.Errorf("failed: %v", failed)
+			}
+			keepsEdits(t, s, leftNothing(t, s, id))
+		})
+	}
 }
 
 // A patch is kept whatever its size, and gives all that the job changed.
