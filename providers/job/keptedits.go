@@ -16,6 +16,7 @@ import (
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/lockfile"
 	"vmctl/internal/pattern"
+	"vmctl/internal/process"
 	"vmctl/internal/shellword"
 )
 
@@ -227,10 +228,16 @@ func (s Store) IsPrivate(path string) bool {
 }
 
 // clean tries again what the end of a job left undone: to keep what it changed in its copy, and to remove what was private to
-// its run. The error is a *LeftCopyError if the copy is still there.
-func (s Store) clean(ctx context.Context, r Record) (Record, error) {
-	if r.LeftCopy == nil && isGone(s.Path(r.ID, copyFolder)) && isGone(s.Path(r.ID, tempFolder)) {
+// its run. It waits for another time while processes of the job live. The error is a *LeftCopyError if the copy is still there.
+func (s Store) clean(ctx context.Context, r Record, o Observer) (Record, error) {
+	path := s.Path(r.ID, copyFolder)
+	if r.LeftCopy == nil && isGone(path) && isGone(s.Path(r.ID, tempFolder)) {
 		return r, nil
+	}
+	if left, err := o.Processes.WithVariable(ctx, r.marker()); len(left) > 0 && !isGone(path) {
+		return r, &LeftCopyError{ID: r.ID, Left: LeftCopy{Path: path, Reason: "processes of the job live: " + process.Words(left)}}
+	} else if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return r, fmt.Errorf("job %s: remove its copy: see whether processes of it live: %w", r.ID, err)
 	}
 	end := s.endCopy(ctx, r)
 	if err := end.later(ctx); err != nil {

@@ -252,6 +252,42 @@ func TestACopyWhoseEditsCannotBeKeptStays(t *testing.T) {
 	}
 }
 
+// While a process of a job lives that has ended, it may write to the copy, which stays.
+func TestACopyStaysWhileAProcessOfItsJobLives(t *testing.T) {
+	s := withGit(t)
+	made(t, s, "j-lives", editing)
+	writeFile(t, s.Path("j-lives", ""), "patch/in the way", "")
+	if r := workAs(t, s, "j-lives", ""); r.LeftCopy == nil {
+		t.Fatal("the copy is not left")
+	}
+	if err := os.RemoveAll(s.PatchPath("j-lives")); err != nil {
+		t.Fatal(err)
+	}
+	sleep, err := process.LookPath("sleep", "/", os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lives, err := process.Host{}.Start(process.Command{Path: sleep, Args: []string{"3600"}, Env: append(os.Environ(), job.Marker+"=j-lives")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lives.Force() }) //nolint:errcheck // it may have ended
+	r, err := s.Read("j-lives")
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the process can be found", func() bool { return len(living(t, r)) == 1 })
+	failed := reconciled(t, s, 0)
+	if len(failed) != 1 || !strings.Contains(failed[0].Error(), "processes of the job live: ") || has(t, s.Path("j-lives", "copy/tree"), "old") != "old\nmore\n" {
+		t.Errorf("failed: %v", failed)
+	}
+	kill(t, lives)
+	if failed := reconciled(t, s, 0); len(failed) > 0 {
+		t.Errorf("failed: %v", failed)
+	}
+	keepsEdits(t, s, leftNothing(t, s, "j-lives"))
+}
+
 // The user removes a copy that was left: the record says so after the next reconcile.
 func TestALeftCopyIsRemovedByHand(t *testing.T) {
 	s := withGit(t)

@@ -222,7 +222,7 @@ func (s Store) ReconcileAll(ctx context.Context, o Observer) (closed []Record, f
 	for _, r := range all {
 		after, err := s.Reconcile(ctx, r, o)
 		if err == nil && r.Status.IsTerminal() {
-			_, err = s.clean(ctx, r)
+			_, err = s.clean(ctx, r, o)
 		}
 		var (
 			conflict *ConflictError

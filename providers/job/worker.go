@@ -87,7 +87,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	} else {
 		w.Ready(errors.New(o.Reason))
 	}
-	o.copy = w.Store.endCopy(own, r)
+	if o.ErrorCode == StopFailed { // what lives may write on
+		o.copy.err = errors.New(o.Reason)
+	} else {
+		o.copy = w.Store.endCopy(own, r)
+	}
 	// Whoever reads that the job has ended may take down what it ran in at once.
 	if err := leave(); err != nil {
 		o.Warnings = append(o.Warnings, err.Error())
