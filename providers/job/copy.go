@@ -271,23 +271,3 @@ func (u untilDone) Read(b []byte) (int, error) {
 	}
 	return u.in.Read(b)
 }
-
-// removeTree removes a folder, also one whose folders its job has made unreadable.
-func removeTree(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			return nil
-		}
-		if info, failed := os.Lstat(name); failed != nil || !info.IsDir() || info.Mode().Perm()&0o700 == 0o700 {
-			return nil //nolint:nilerr // removing it tells
-		}
-		if err := os.Chmod(name, 0o700); err != nil {
-			return err
-		}
-		return nil
-	})
-	return errors.Join(err, os.RemoveAll(dir))
-}

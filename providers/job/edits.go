@@ -68,6 +68,9 @@ func (c *workCopy) now(ctx context.Context) (string, error) {
 
 // edits returns what the job changed in its copy.
 func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
+	if err := unmounted(c.dir); err != nil {
+		return nil, err
+	}
 	if err := c.flatten(); err != nil {
 		return nil, err
 	}

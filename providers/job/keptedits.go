@@ -30,12 +30,16 @@ type keptEdits struct {
 
 // LeftCopy is the copy of a job that has ended, if it is still there.
 type LeftCopy struct {
-	Path   string `json:"path"`
-	Reason string `json:"reason"`
+	Path    string   `json:"path"`
+	Reason  string   `json:"reason"`
+	Mounted []string `json:"mounted"` // where something is mounted in it, sorted: what removes the copy would remove the files there
 }
 
 // String says where the copy is and why, and what removes it.
 func (l LeftCopy) String() string {
+	if len(l.Mounted) > 0 {
+		return fmt.Sprintf("its copy stays in %s: %s; the next apply tries again", l.Path, l.Reason)
+	}
 	return fmt.Sprintf("its copy stays in %s: %s; the next apply tries again, and %s gives it up", l.Path, l.Reason, shellword.Join([]string{"rm", "-rf", l.Path}))
 }
 
@@ -202,7 +206,7 @@ func isGone(path string) bool {
 // left is a copy that stays, the warnings name what else does.
 func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
 	if err := removeTree(s.Path(r.ID, tempFolder)); err != nil {
-		warnings = append(warnings, err.Error())
+		warnings = append(warnings, fmt.Sprintf("its TMPDIR %s stays: %v", s.Path(r.ID, tempFolder), err))
 	}
 	path := s.Path(r.ID, copyFolder)
 	if isGone(path) {
@@ -213,10 +217,11 @@ func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
 		if r.LeftCopy != nil {
 			left.Reason = cmp.Or(r.LeftCopy.Reason, left.Reason)
 		}
+		left.Mounted = append([]string{}, mountsIn(unmounted(path))...)
 		return left, warnings
 	}
 	if err := removeTree(path); err != nil {
-		return &LeftCopy{Path: path, Reason: "it cannot be removed: " + err.Error()}, warnings
+		return &LeftCopy{Path: path, Reason: "it cannot be removed: " + err.Error(), Mounted: append([]string{}, mountsIn(err)...)}, warnings
 	}
 	return nil, warnings
 }
@@ -260,7 +265,7 @@ func (s Store) clean(ctx context.Context, r Record, o Observer) (Record, error) 
 		return after, &LeftCopyError{ID: r.ID, Left: *after.LeftCopy}
 	}
 	if temp := s.Path(r.ID, tempFolder); !isGone(temp) {
-		return after, fmt.Errorf("job %s: its TMPDIR %s cannot be removed", r.ID, temp)
+		return after, fmt.Errorf("job %s: its TMPDIR %s stays: %w", r.ID, temp, cmp.Or(removeTree(temp), errors.New("it cannot be removed")))
 	}
 	return after, nil
 }

@@ -109,6 +109,8 @@ func playWorker(dir string, id job.ID, phase string) error {
 		withLockedRecord(&w)
 	case "poor":
 		return cleanPoorly(s)
+	case "reconciles", "cancels", "prunes", "prunes bare":
+		return tidy(s, id, phase)
 	case "copies":
 		told := false
 		w.Store.Git, w.Ready = gitCopies{store: s, id: id, told: &told}, func(error) { told = true }
