@@ -18,22 +18,31 @@ import (
 	"vmctl/internal/gitx"
 )
 
-// workCopy is the private copy of a workspace that one job runs in: the files of its scope, and beside them, out of the
+// workCopy is the private copy of a workspace that one job runs in: the files of its scope, and in another folder, out of the
 // job's way, a repository that remembers how they were.
 type workCopy struct {
 	git  gitx.Runner
-	dir  string // the folder of the copy; all that has a name below is in it
+	dir  string // the folder of the copy: nothing but the tree is in it
+	own  string // the folder of what is remembered of the copy
 	base string // the tree of git that the copy began as
 	at   string // the job's folder under the top of its repository
 }
 
 const (
 	copyLimit = 10 * time.Minute // for the making of a copy, and for the look at it afterwards
-	treeName  = "tree"
-	baseName  = "base.git"
-	baseMark  = "base"         // the file with the tree of git that the copy began as: see markBase
+	treeName  = "tree"           // in the folder of the copy; the rest is in the other one
+	baseName  = "repository"
+	baseMark  = "tree"         // the file with the tree of git that the copy began as: see markBase
 	asideName = "repositories" // what made repositories of folders of the copy: see flatten
 )
+
+// copyOf returns the copy of a job.
+func (s Store) copyOf(id ID) *workCopy {
+	return &workCopy{git: s.Git, dir: s.Path(id, copyFolder), own: s.Path(id, baseFolder)}
+}
+
+// repository returns the repository that remembers how the copy was.
+func (c *workCopy) repository() string { return filepath.Join(c.own, baseName) }
 
 // tree returns the top of the copy.
 func (c *workCopy) tree() string { return filepath.Join(c.dir, treeName) }
@@ -48,7 +57,7 @@ func (w *Worker) makeCopy(ctx context.Context, r Record) (*workCopy, []string, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	c := &workCopy{git: w.Store.Git, dir: w.Store.Path(w.ID, copyFolder)}
+	c := w.Store.copyOf(w.ID)
 	warnings, err := c.fill(ctx, r)
 	if err == nil {
 		err = c.remember(ctx)
@@ -57,7 +66,7 @@ func (w *Worker) makeCopy(ctx context.Context, r Record) (*workCopy, []string, e
 		err = c.markBase()
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("copy its workspace: %w", err), removeTree(c.dir))
+		return nil, nil, errors.Join(fmt.Errorf("copy its workspace: %w", err), removeTree(c.dir), removeTree(c.own))
 	}
 	return c, warnings, nil
 }

@@ -108,7 +108,7 @@ func leftNothing(t *testing.T, s job.Store, id job.ID) job.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"copy", "tmp"} {
+	for _, name := range []string{"copy", "base", "tmp"} {
 		if _, err := os.Lstat(s.Path(id, name)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is left: %v", name, err)
 		}
@@ -286,7 +286,7 @@ func TestTheEndOfARecordRemovesTheCopy(t *testing.T) {
 		"of an earlier version":       {started: noon, git: gitHere{}, why: "how it was at the beginning is not known"},
 		"it ran, without git":         {mark: strings.Repeat("a", 40), why: "git is not there to compare it"},
 		"its mark is an option":       {mark: "--output=/x", git: gitHere{}, why: `"--output=/x" is no tree of git`},
-		"its repository is no longer": {mark: strings.Repeat("a", 40), git: gitHere{}, why: "not a git repository"},
+		"its repository is no longer": {mark: strings.Repeat("a", 40), git: gitHere{}, why: "/base/repository: no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}, Git: test.git}
@@ -296,7 +296,7 @@ func TestTheEndOfARecordRemovesTheCopy(t *testing.T) {
 				writeFile(t, s.Path(id, name), "f", "a")
 			}
 			if test.mark != "" {
-				writeFile(t, s.Path(id, "copy"), "base", test.mark+"\n")
+				writeFile(t, s.Path(id, "base"), "tree", test.mark+"\n")
 			}
 			closed, failed, err := s.ReconcileAll(t.Context(), job.Observer{Processes: host{}, Now: noon})
 			if err != nil || len(failed) > 0 || len(closed) != 1 {
@@ -419,5 +419,45 @@ func TestEditsBesideARepositoryInTheCopy(t *testing.T) {
 	}
 	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, `["empty" "full"]`) {
 		t.Errorf("warnings %q", text)
+	}
+}
+
+// What a job does beside its copy leads vmctl's own git nowhere else: neither the repository of the workspace nor its files are
+// changed, and what the job changed is told or stays.
+func TestAJobReachesBesideItsCopy(t *testing.T) {
+	for name, test := range map[string]struct{ script, stays string }{
+		"a repository in place of that beside it": {script: "rm -rf ../base.git; ln -s WORKSPACE/.git ../base.git"},
+		"a place for repositories":                {script: "ln -s WORKSPACE ../repositories; git -c init.defaultBranch=main init -q inner; rmdir inner/.git/branches; mkdir x"},
+		"the workspace in place of its tree":      {script: "mv ../tree ../mine; ln -s WORKSPACE ../tree; cd ../mine", stays: "copy/tree is no folder any more"},
+		"the workspace in place of its copy":      {script: "mv ../../copy ../../mine; ln -s WORKSPACE ../../copy", stays: "copy is no folder any more"},
+		"another repository":                      {script: "rm -rf ../../base/repository; ln -s WORKSPACE/.git ../../base/repository", stays: "base/repository is no folder any more"},
+		"another index":                           {script: "cd ../../base/repository; rm index; ln -s WORKSPACE/.git/index index; cd ../../copy/tree", stays: "base/repository/index leads elsewhere"},
+		"another store of objects":                {script: "cd ../../base/repository; mv objects o; ln -s WORKSPACE/.git/objects objects; cd ../../copy/tree", stays: "objects is no folder any more"},
+		"a common folder":                         {script: "echo WORKSPACE/.git >../../base/repository/commondir", stays: "commondir leads elsewhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withGit(t)
+			id := job.ID("j-" + strings.ReplaceAll(name, " ", "-"))
+			dir, _ := dirty(t)
+			state := func() string {
+				return runGit(t, dir, "ls-files", "--stage") + "\n" + runGit(t, dir, "status", "--porcelain", "--ignored") + "\n" + strings.Join(files(t, dir), "\n")
+			}
+			before := state()
+			workerEnds(t, start(t, s, id, dir, strings.ReplaceAll(test.script, "WORKSPACE", dir)+"; echo more >>old", contained(t, s, id, "working-tree", "")))
+			if diff := cmp.Diff(before, state()); diff != "" {
+				t.Errorf("the workspace (-before +after):\n%s", diff)
+			}
+			if test.stays != "" {
+				r, err := s.Read(id)
+				if err != nil || r.Status != job.Completed || r.LeftCopy == nil || !strings.Contains(r.LeftCopy.Reason, test.stays) || r.Edits != nil {
+					t.Errorf("it is %s: %s, left %+v, %v", r.Status, r.Reason, r.LeftCopy, err)
+				}
+				return
+			}
+			if r := leftNothing(t, s, id); r.Status != job.Completed || !slices.Contains(r.Edits, job.Edit{Path: "old", Kind: job.Edited}) {
+				t.Errorf("it is %s: %s, edits %v, left %+v", r.Status, r.Reason, r.Edits, r.LeftCopy)
+			}
+		})
 	}
 }

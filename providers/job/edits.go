@@ -30,19 +30,22 @@ const (
 	Retyped EditKind = "retyped" // such as a file that became a symbolic link
 )
 
-// remembering returns git in the tree of the copy with the repository beside it. No attribute of a file changes what it
+// remembering returns git in the tree of the copy with the repository of the copy. No attribute of a file changes what it
 // remembers.
 func (c *workCopy) remembering(args ...string) (gitx.Git, []string) {
 	return gitx.Git{Runner: c.git, Dir: c.tree()}, append([]string{
 		"-c", "core.autocrlf=false", "-c", "core.fileMode=true", "-c", "core.symlinks=true", "-c", "core.safecrlf=false",
-		"-c", "core.bare=false", "--git-dir=" + filepath.Join(c.dir, baseName), "--work-tree=" + c.tree(),
+		"-c", "core.bare=false", "--git-dir=" + c.repository(), "--work-tree=" + c.tree(),
 	}, args...)
 }
 
 // remember keeps how the copy is now.
 func (c *workCopy) remember(ctx context.Context) error {
-	base := filepath.Join(c.dir, baseName)
-	if _, err := (gitx.Git{Runner: c.git, Dir: c.dir}).Output(ctx, "init", "-q", "--bare", "--template=", base); err != nil {
+	base := c.repository()
+	if err := os.MkdirAll(c.own, 0o700); err != nil {
+		return err
+	}
+	if _, err := (gitx.Git{Runner: c.git, Dir: c.own}).Output(ctx, "init", "-q", "--bare", "--template=", base); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(base, "info"), 0o700); err != nil {
@@ -68,7 +71,7 @@ func (c *workCopy) now(ctx context.Context) (string, error) {
 
 // edits returns what the job changed in its copy.
 func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
-	if err := unmounted(c.dir); err != nil {
+	if err := cmp.Or(unmounted(c.dir), unmounted(c.own), c.isIntact()); err != nil {
 		return nil, err
 	}
 	if err := c.flatten(); err != nil {
@@ -108,8 +111,35 @@ func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
 	return kept, nil
 }
 
+// isIntact fails if the job has replaced the copy, or the repository that remembers how it was: git would read or write what a link
+// there leads to.
+func (c *workCopy) isIntact() error {
+	folders := []string{c.dir, c.tree(), c.own, c.repository(), filepath.Join(c.repository(), "objects"), filepath.Join(c.repository(), "info")}
+	for _, dir := range folders {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is no folder any more: its job replaced it", dir)
+		}
+	}
+	for _, dir := range folders[3:] {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if e.Type() == fs.ModeSymlink || e.Name() == "commondir" {
+				return fmt.Errorf("%s leads elsewhere: its job made it", filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return nil
+}
+
 // flatten makes plain folders of the repositories that the job has made in its copy, and all of the copy readable: git would not look
-// into them. What made them repositories stays beside the tree, as long as the copy does.
+// into them. What made them repositories stays beside the copy, as long as that does.
 func (c *workCopy) flatten() error {
 	var found []string
 	err := filepath.WalkDir(c.tree(), func(name string, e fs.DirEntry, err error) error {
@@ -130,7 +160,7 @@ func (c *workCopy) flatten() error {
 	})
 	for _, name := range found {
 		rel, failed := filepath.Rel(c.tree(), name)
-		aside := filepath.Join(c.dir, asideName, rel)
+		aside := filepath.Join(c.own, asideName, rel)
 		if failed == nil {
 			failed = os.MkdirAll(filepath.Dir(aside), 0o700)
 		}
@@ -144,7 +174,7 @@ func (c *workCopy) flatten() error {
 
 // repositories returns the folders that were repositories before flatten, under the top.
 func (c *workCopy) repositories() (all []string, err error) {
-	aside := filepath.Join(c.dir, asideName)
+	aside := filepath.Join(c.own, asideName)
 	err = filepath.WalkDir(aside, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.Name() != ".git" {
 			return absent(err)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"vmctl/internal/atomicfile"
@@ -125,7 +126,8 @@ func (s Store) summarise(ctx context.Context, r Record) (*keptEdits, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	c := &workCopy{git: s.Git, dir: s.Path(r.ID, copyFolder), base: base}
+	c := s.copyOf(r.ID)
+	c.base = base
 	kept, err := c.edits(ctx)
 	if err == nil && len(kept.Edits) > 0 {
 		kept.PatchBytes, err = c.keepPatch(ctx, s.PatchPath(r.ID))
@@ -173,14 +175,14 @@ func (s Store) readEdits(id ID) (*keptEdits, error) {
 
 // markBase notes that the copy of a job is whole, and the tree of git that it began as: a command may run in it from then on.
 func (c *workCopy) markBase() error {
-	return atomicfile.Write(filepath.Join(c.dir, baseMark), []byte(c.base+"\n"), 0o600)
+	return atomicfile.Write(filepath.Join(c.own, baseMark), []byte(c.base+"\n"), 0o600)
 }
 
 var treeOfGit = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // copyBase returns the tree of git that a copy began as.
 func (s Store) copyBase(id ID) (string, error) {
-	data, err := atomicfile.Read(s.Path(id, filepath.Join(copyFolder, baseMark)))
+	data, err := atomicfile.Read(s.Path(id, filepath.Join(baseFolder, baseMark)))
 	if err != nil {
 		return "", fmt.Errorf("how it was at the beginning is not known: %w", err)
 	}
@@ -193,7 +195,7 @@ func (s Store) copyBase(id ID) (string, error) {
 
 // mayHaveRun reports whether the command of a job may have run in its copy.
 func (s Store) mayHaveRun(r Record) bool {
-	return !r.Started.IsZero() || !isGone(s.Path(r.ID, filepath.Join(copyFolder, baseMark)))
+	return !r.Started.IsZero() || !isGone(s.Path(r.ID, filepath.Join(baseFolder, baseMark)))
 }
 
 // isGone reports whether it is sure that nothing is at a path.
@@ -202,15 +204,13 @@ func isGone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// dropPrivate removes what is private to the run of a job: its copy, unless that alone has what the job changed, and its TMPDIR.
-// left is a copy that stays, the warnings name what else does.
+// dropPrivate removes what is private to the run of a job: its copy, unless that alone has what the job changed, with what is remembered
+// of it, and its TMPDIR. left is a copy that stays, the warnings name what else does.
 func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
-	if err := removeTree(s.Path(r.ID, tempFolder)); err != nil {
-		warnings = append(warnings, fmt.Sprintf("its TMPDIR %s stays: %v", s.Path(r.ID, tempFolder), err))
-	}
-	path := s.Path(r.ID, copyFolder)
+	warnings = notRemoved(s.Path(r.ID, tempFolder))
+	path, base := s.Path(r.ID, copyFolder), s.Path(r.ID, baseFolder)
 	if isGone(path) {
-		return nil, warnings
+		return nil, append(warnings, notRemoved(base)...)
 	}
 	if isGone(s.Path(r.ID, editsFile)) && s.mayHaveRun(r) {
 		left = &LeftCopy{Path: path, Reason: "what it changed there is kept nowhere else"}
@@ -223,24 +223,35 @@ func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
 	if err := removeTree(path); err != nil {
 		return &LeftCopy{Path: path, Reason: "it cannot be removed: " + err.Error(), Mounted: append([]string{}, mountsIn(err)...)}, warnings
 	}
-	return nil, warnings
+	return nil, append(warnings, notRemoved(base)...)
 }
 
-// IsPrivate reports whether a path is that of a copy or a TMPDIR of a job: what is in it is the job's own.
+// notRemoved removes a folder, and returns a warning if it stays.
+func notRemoved(dir string) []string {
+	if err := removeTree(dir); err != nil {
+		return []string{fmt.Sprintf("%s stays: %v", dir, err)}
+	}
+	return nil
+}
+
+// IsPrivate reports whether a path is that of a copy, of what is remembered of one, or of a TMPDIR of a job: vmctl has no lock there.
 func (s Store) IsPrivate(path string) bool {
 	name := filepath.Base(path)
-	return filepath.Dir(filepath.Dir(path)) == filepath.Clean(s.Dir) && (name == copyFolder || name == tempFolder)
+	return filepath.Dir(filepath.Dir(path)) == filepath.Clean(s.Dir) && (name == copyFolder || name == baseFolder || name == tempFolder)
 }
 
 // clean tries again what the end of a job left undone: to keep what it changed in its copy, and to remove what was private to
 // its run. It waits for another time while processes of the job live. The error is a *LeftCopyError if the copy is still there.
 func (s Store) clean(ctx context.Context, r Record, o Observer) (Record, error) {
 	path := s.Path(r.ID, copyFolder)
-	if r.LeftCopy == nil && isGone(path) && isGone(s.Path(r.ID, tempFolder)) {
+	folders := []string{path, s.Path(r.ID, baseFolder), s.Path(r.ID, tempFolder)}
+	if r.LeftCopy == nil && !slices.ContainsFunc(folders, func(dir string) bool { return !isGone(dir) }) {
 		return r, nil
 	}
 	if left, err := o.Processes.WithVariable(ctx, r.marker()); len(left) > 0 && !isGone(path) {
-		return r, &LeftCopyError{ID: r.ID, Left: LeftCopy{Path: path, Reason: "processes of the job live: " + process.Words(left)}}
+		return r, &LeftCopyError{ID: r.ID, Left: LeftCopy{
+			Path: path, Reason: "processes of the job live: " + process.Words(left), Mounted: mountsIn(unmounted(path)),
+		}}
 	} else if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return r, fmt.Errorf("job %s: remove its copy: see whether processes of it live: %w", r.ID, err)
 	}
@@ -264,8 +275,10 @@ func (s Store) clean(ctx context.Context, r Record, o Observer) (Record, error) 
 	if after.LeftCopy != nil {
 		return after, &LeftCopyError{ID: r.ID, Left: *after.LeftCopy}
 	}
-	if temp := s.Path(r.ID, tempFolder); !isGone(temp) {
-		return after, fmt.Errorf("job %s: its TMPDIR %s stays: %w", r.ID, temp, cmp.Or(removeTree(temp), errors.New("it cannot be removed")))
+	for _, dir := range folders[1:] {
+		if err := removeTree(dir); err != nil {
+			return after, fmt.Errorf("job %s: %s stays: %w", r.ID, dir, err)
+		}
 	}
 	return after, nil
 }

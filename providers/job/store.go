@@ -33,6 +33,7 @@ const (
 	environFile = "environ"
 	tempFolder  = "tmp"
 	copyFolder  = "copy"
+	baseFolder  = "base"      // of what is remembered of the copy, where its job has no business
 	copyLock    = "copy.lock" // held while what a job changed in its copy is being kept
 	patchFile   = "patch"
 	editsFile   = "edits"
