@@ -32,11 +32,11 @@ const (
 
 // remembering returns git in the tree of the copy with the repository of the copy. No attribute of a file changes what it
 // remembers.
-func (c *workCopy) remembering(args ...string) (gitx.Git, []string) {
-	return gitx.Git{Runner: c.git, Dir: c.tree()}, append([]string{
+func (c *workCopy) remembering() gitx.Git {
+	return gitx.Git{Runner: c.git, Dir: c.tree(), Options: []string{
 		"-c", "core.autocrlf=false", "-c", "core.fileMode=true", "-c", "core.symlinks=true", "-c", "core.safecrlf=false",
 		"-c", "core.bare=false", "--git-dir=" + c.repository(), "--work-tree=" + c.tree(),
-	}, args...)
+	}}
 }
 
 // remember keeps how the copy is now.
@@ -61,12 +61,10 @@ func (c *workCopy) remember(ctx context.Context) error {
 
 // now returns the tree of git that the copy is.
 func (c *workCopy) now(ctx context.Context) (string, error) {
-	git, args := c.remembering("add", "--all", "--force", ".")
-	if _, err := git.Output(ctx, args...); err != nil {
+	if _, err := c.remembering().Output(ctx, "add", "--all", "--force", "."); err != nil {
 		return "", err
 	}
-	git, args = c.remembering("write-tree")
-	return git.Output(ctx, args...)
+	return c.remembering().Output(ctx, "write-tree")
 }
 
 // edits returns what the job changed in its copy.
@@ -85,8 +83,7 @@ func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
 	if err != nil {
 		return nil, err
 	}
-	git, args := c.remembering("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", c.base, after)
-	out, err := git.Filter(ctx, nil, args...)
+	out, err := c.remembering().Filter(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", c.base, after)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +197,5 @@ func readable(name string, e fs.DirEntry, wanted fs.FileMode) error {
 
 // diff writes the differences between the beginning of the copy and its index.
 func (c *workCopy) diff(ctx context.Context, out io.Writer, how ...string) error {
-	git, args := c.remembering(append(append([]string{"diff-index", "--cached", "--no-renames"}, how...), c.base)...)
-	return git.Stream(ctx, nil, out, args...)
+	return c.remembering().Stream(ctx, nil, out, append(append([]string{"diff-index", "--cached", "--no-renames"}, how...), c.base)...)
 }
