@@ -186,8 +186,8 @@ func (c Canceller) endAll(ctx context.Context, r Record, all []process.Identity)
 // await waits until the worker has ended, and with it the job.
 func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, error) {
 	most := time.Duration(r.Grace) + 3*forceWait
-	if r.Containment == containedInCopy {
-		most += copyLimit // its worker keeps what the job changed
+	if r.Containment == InCopy {
+		most += lookLimit + copyLimit // its worker keeps what the job changed
 	}
 	limit, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -183,7 +183,7 @@ func TestCancelWaitsUntilEditsAreKept(t *testing.T) {
 		worker := process.Identity{Host: "ada", BootID: "b", PID: 7, StartTime: 70, Argv0: "vmctl"}
 		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
 		record(t, s, "j", job.Running, func(r *job.Record) {
-			r.Worker, r.Containment, r.Grace = &worker, containment, job.Duration(time.Minute)
+			r.Worker, r.Containment, r.Grace = &worker, job.Containment(containment), job.Duration(time.Minute)
 		})
 		var most time.Duration
 		h := waits{asked{answer: func(process.Identity) error { return nil }, request: &[]int{}}, &most}

@@ -89,7 +89,7 @@ func dirty(t *testing.T) (dir, base string) {
 }
 
 // contained prepares a job that runs in a copy.
-func contained(t *testing.T, s job.Store, id job.ID, scope, base string) func() {
+func contained(t *testing.T, s job.Store, id job.ID, scope job.Scope, base string) func() {
 	return func() {
 		_, err := s.Update(t.Context(), id, func(r *job.Record) error {
 			r.Containment, r.Scope, r.Base = "worktree", scope, base
@@ -124,7 +124,7 @@ done`
 // row J70, of workspaces on this host
 // row J68, of workspaces on this host
 func TestEachScopeShowsExactlyItsPart(t *testing.T) {
-	for scope, want := range map[string]string{
+	for scope, want := range map[job.Scope]string{
 		"working-tree": "./.gitignore: .env\n./branch: branch\n./here -> .\n./inside -> sub/unstaged\n./old: old\n./staged: staged, and more\n" +
 			"./sub/unstaged: unstaged\n./untracked: untracked\n",
 		"staged":      "./staged: staged\n",
@@ -132,12 +132,12 @@ func TestEachScopeShowsExactlyItsPart(t *testing.T) {
 		"head": "./.gitignore: .env\n./branch: branch\n./gone: gone\n./here -> .\n./inside -> sub/unstaged\n./old: old\n" +
 			"./sub/unstaged: committed\n",
 	} {
-		t.Run(scope, func(t *testing.T) {
+		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			dir, base := dirty(t)
 			before := runGit(t, dir, "status", "--porcelain", "--ignored")
 			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-			id := job.ID("j-scope-" + scope)
+			id := job.ID("j-scope-" + string(scope))
 			workerEnds(t, start(t, s, id, dir, listing+"\necho new >written; rm -f branch staged", contained(t, s, id, scope, base)))
 			r := leftNothing(t, s, id)
 			out, err := os.ReadFile(s.Path(id, "stdout"))
@@ -351,13 +351,13 @@ func TestEndIsAskedForDuringTheCopy(t *testing.T) {
 
 // A job whose folder is below the top of its repository runs in the same folder of its copy, also if the scope has nothing there.
 func TestACopyHasTheFolderOfItsJob(t *testing.T) {
-	for scope, want := range map[string]string{"working-tree": "sub\n./inside\n./unstaged\n", "staged": "sub\n"} {
-		t.Run(scope, func(t *testing.T) {
+	for scope, want := range map[job.Scope]string{"working-tree": "sub\n./inside\n./unstaged\n", "staged": "sub\n"} {
+		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			dir, _ := dirty(t)
 			link(t, dir, "sub/inside", "unstaged")
 			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-			id := job.ID("j-below-" + scope)
+			id := job.ID("j-below-" + string(scope))
 			workerEnds(t, start(t, s, id, filepath.Join(dir, "sub"), `basename "$PWD"; find . ! -type d | LC_ALL=C sort`, contained(t, s, id, scope, "")))
 			r := leftNothing(t, s, id)
 			out, err := os.ReadFile(s.Path(id, "stdout"))

@@ -79,10 +79,10 @@ func TestEachFailureHasACodeOfItsOwn(t *testing.T) {
 		"a full disk, at the TMPDIR":            {phase: "mkdirat tmp 1 full", code: job.DiskFull, reason: "no space left on device"},
 		"a full disk, at the copy":              {phase: "mkdirat copy 1 full", code: job.DiskFull, reason: "copy its workspace: "},
 		"a full disk, once the command runs":    {phase: "openat record.json 2 full", code: job.DiskFull, reason: "record.json: make a file beside it: no space left on device"},
-		"a full disk, at the end of the record": {phase: "openat record.json 3 full", code: job.DiskFull, reason: "record.json: make a file beside it: no space left on device"},
+		"a full disk, at the end of the record": {phase: "openat record.json 4 full", code: job.DiskFull, reason: "record.json: make a file beside it: no space left on device"},
 		"a lock":                                {phase: "locked", code: job.Locked, reason: "/lock: held by "},
 		"no such program":                       {script: []string{"no-such-program"}, code: job.SpawnFailed, reason: "no-such-program"},
-		"a record that cannot be written":       {phase: "openat record.json 3 broken", code: job.FinalizationFailed, reason: "input/output error"},
+		"a record that cannot be written":       {phase: "openat record.json 4 broken", code: job.FinalizationFailed, reason: "input/output error"},
 		"an output that is not understood":      {agent: "claude", script: []string{"echo", "{not JSON"}, code: job.NoResult, reason: "without a result"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestEachFailureHasACodeOfItsOwn(t *testing.T) {
 			limit, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			status, ended := process.Status(worker.Wait(limit))
-			if fails := strings.HasPrefix(c.phase, "openat record.json 3"); !ended || (status != 0) != fails {
+			if fails := strings.HasPrefix(c.phase, "openat record.json 4"); !ended || (status != 0) != fails {
 				t.Errorf("the worker ended: %t, with %d; it is to fail: %t", ended, status, fails)
 			}
 			r := leftNothing(t, s, id)

@@ -85,8 +85,8 @@ func TestAWorkerIsKilledBeforeItSaysWhatChanged(t *testing.T) {
 			id := job.ID("j-killed-" + phase)
 			made(t, s, id, editing+"; : >"+s.Path(id, "over"))
 			comes(t, s, id, phase)
-			if r, err := s.Read(id); err != nil || r.Status != job.Running || r.Edits != nil {
-				t.Fatalf("before it is reconciled it is %s with the edits %v: %v", r.Status, r.Edits, err)
+			if r, err := s.Read(id); err != nil || r.Status != job.Running || r.Edits != nil || !strings.HasPrefix(r.Reason, "its command has ended") {
+				t.Fatalf("before it is reconciled it is %s (%s) with the edits %v: %v", r.Status, r.Reason, r.Edits, err)
 			}
 			if failed := reconciled(t, s, 1); len(failed) > 0 {
 				t.Errorf("failed: %v", failed)
@@ -366,7 +366,7 @@ func TestWithoutContainmentTheFolderStays(t *testing.T) {
 				before := append(files(t, dir), "new")
 				id := job.ID("j-none-" + how + containment)
 				worker := start(t, s, id, dir, script, func() {
-					if _, err := s.Update(t.Context(), id, func(r *job.Record) error { r.Containment = containment; return nil }); err != nil {
+					if _, err := s.Update(t.Context(), id, func(r *job.Record) error { r.Containment = job.Containment(containment); return nil }); err != nil {
 						t.Error(err)
 					}
 				})

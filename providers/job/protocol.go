@@ -48,6 +48,15 @@ func Run(r *Record, worker process.Identity, command *process.Identity, now time
 	return nil
 }
 
+// Keeps records that the command of a worker has ended, and that the worker keeps what it changed in its copy: that may take a while.
+func Keeps(r *Record, worker process.Identity) error {
+	if r.Status != Running || !owns(r, worker) {
+		return &StateError{ID: r.ID, Status: r.Status, Want: "keep the changes of"}
+	}
+	r.Reason = "its command has ended, and what it changed in its copy is being kept"
+	return nil
+}
+
 // TakeUp gives a job to another worker, because its own is gone.
 func TakeUp(r *Record, worker process.Identity) error {
 	if r.Status.IsTerminal() || r.Status == Queued || r.Worker == nil {

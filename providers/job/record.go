@@ -58,12 +58,11 @@ type Record struct {
 	// Changed names the files of its repository that differ from before the run, committed or not: paths
 	// under the top, sorted, at most 1,000. null: nobody can tell.
 	Changed []string `json:"changed"`
-	// Containment says where the job may write: "worktree" is a copy of its workspace that is gone afterwards, "none" or
-	// "" the workspace. Scope is the part of the workspace that the copy holds, and Base the commit that the scope
-	// branch-diff compares with.
-	Containment string `json:"containment"`
-	Scope       string `json:"scope"`
-	Base        string `json:"base"`
+	// Containment says where the job may write; "": in the workspace, as in records of earlier versions. Scope is the part of the
+	// workspace that the copy holds, and Base the commit that the scope branch-diff compares with.
+	Containment Containment `json:"containment"`
+	Scope       Scope       `json:"scope"`
+	Base        string      `json:"base"`
 	// Edits names what the job changed in its copy, sorted by path, at most 1,000; null: there is no copy, or nobody can tell.
 	Edits      []Edit           `json:"edits"`
 	EditCounts map[EditKind]int `json:"edit_counts"` // of all edits

@@ -81,7 +81,7 @@ func precious(t *testing.T) (dir string, check func()) {
 func TestTheEndOfAJobLeavesMountsAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		script      string // PRECIOUS is a folder
-		containment string
+		containment job.Containment
 		at          string   // the mount; "": the record does not say
 		edits       []string // kept once it is gone
 	}{

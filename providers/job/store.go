@@ -135,6 +135,10 @@ func decode(data []byte) (Record, error) {
 	switch {
 	case r.FormatVersion < 1 || r.FormatVersion > FormatVersion:
 		return r, fmt.Errorf("format version %d is not known here", r.FormatVersion)
+	case !slices.Contains([]Containment{"", Uncontained, InCopy}, r.Containment):
+		return r, fmt.Errorf("containment %q is not known here", string(r.Containment))
+	case !slices.Contains([]Scope{"", WorkingTree, Staged, BranchDiff, Head}, r.Scope):
+		return r, fmt.Errorf("scope %q is not known here", string(r.Scope))
 	case !slices.Contains(Statuses(), r.Status):
 		return r, fmt.Errorf("status %q is not known here", string(r.Status))
 	}

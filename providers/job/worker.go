@@ -78,6 +78,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		before := o.Warnings
 		o = again.run(ctx, w.watch(ctx, r, started))
 		o.Warnings = append(before, o.Warnings...)
+		if private != nil {
+			_, _ = w.Store.Update(own, w.ID, func(r *Record) error { return Keeps(r, me) }) //nolint:errcheck // it decides nothing: the end counts
+		}
 		seen.into(own, &o)
 		if private != nil {
 			if len(o.Changed) > 0 {
@@ -102,7 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // contain makes the copy that a job runs in if it is contained, and leads r there. nil: it needs none, or the outcome says
 // why there is none.
 func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
-	if r.Containment != containedInCopy {
+	if r.Containment != InCopy {
 		return nil, Outcome{}
 	}
 	w.Ready(nil) // nobody waits for a copy of a large workspace: the record says who makes it
@@ -235,7 +238,7 @@ func (w *Worker) spawn(r Record, stdin *os.File) (child *process.Child, lost []s
 		return nil, nil, err
 	}
 	environ := append(append([]string{}, w.Environ...), "TMPDIR="+temp, Marker+"="+string(w.ID))
-	if r.Containment == containedInCopy { // a repository around the copy is none of the job's
+	if r.Containment == InCopy { // a repository around the copy is none of the job's
 		environ = append(environ, "GIT_CEILING_DIRECTORIES="+w.Store.Path(w.ID, copyFolder))
 	}
 	path, err := process.LookPath(r.Command[0], r.Dir, environ)

@@ -183,3 +183,28 @@ func TestAJobIsNotLaunchedForALock(t *testing.T) {
 	}
 	h.run("job", "continue", "j-first", "--json").exits(1).says(`"code": "not_launched"`, "/no/vmctl")
 }
+
+// A job of an earlier version, whose record says nothing of containment, is continued without.
+func TestAnOldRecordIsContinued(t *testing.T) {
+	h := newHouse(t, withID)
+	h.program = "/no/vmctl"
+	h.record("j-old", job.Running, func(r *job.Record) { r.Agent, r.Dir, r.Session, r.Command = "claude", h.dir, "s-1", []string{"claude"} })
+	if _, err := h.records().Update(t.Context(), "j-old", func(r *job.Record) error { r.Status = job.Completed; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "continue", "j-old", "--json").exits(1).says(`"code": "not_launched"`, "/no/vmctl")
+}
+
+// A job that cannot run in a copy is refused before it starts.
+func TestACopyThatCannotBeMadeIsRefused(t *testing.T) {
+	h := newHouse(t, withID)
+	h.run("job", "run", "--in-dir", ".", "--containment=worktree", "--", "true").exits(3).warns("the folder is not under git: leave it out, or use a repository")
+	if err := os.Mkdir(filepath.Join(h.dir, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "run", "--in-dir", ".", "--containment=worktree", "--scope=branch-diff", "--", "true").exits(3).
+		warns("the scope branch-diff compares with the commit that the branch of a workspace began at: run it with --in, or use another scope")
+	if all, _, err := h.records().List(); err != nil || len(all) > 0 {
+		t.Errorf("there are %d records: %v", len(all), err)
+	}
+}
