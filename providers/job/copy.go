@@ -111,7 +111,7 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 	}
 	left, err := f.makeLinks()
 	if left > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace are not in its copy", left))
+		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace, or through many others, are not in its copy", left))
 	}
 	if err == nil && c.at != "" { // the scope may hold none of its files
 		err = to.MkdirAll(filepath.ToSlash(filepath.Clean(c.at)), 0o755)
@@ -141,28 +141,64 @@ func (f *filler) fromDisk(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	info, err := f.from.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case info.Mode().Type() == fs.ModeSymlink:
-		target, err := f.from.Readlink(name)
-		f.links = append(f.links, link{name, target})
-		return err
-	case !info.Mode().IsRegular():
-		return nil
+	for {
+		info, err := f.from.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case info.Mode().Type() == fs.ModeSymlink:
+			target, err := f.from.Readlink(name)
+			f.links = append(f.links, link{name, target})
+			return err
+		case !info.Mode().IsRegular():
+			return nil
+		}
+		in, failed := f.open(name, info)
+		if failed == nil {
+			return errors.Join(f.write(name, modeOf(info), untilDone{ctx, in}), in.Close())
+		}
+		// Unless it is still the same file, another one is in its place now.
+		if now, err := f.from.Lstat(name); err == nil && os.SameFile(info, now) && !errors.Is(failed, errReplaced) {
+			return failed
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
+}
+
+// errReplaced says that another file is where one was.
+var errReplaced = errors.New("another file is in its place")
+
+// open opens a file that has been looked at. errReplaced: it is another one by now, a symbolic link perhaps.
+func (f *filler) open(name string, info fs.FileInfo) (*os.File, error) {
 	in, err := f.from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that took its place holds up nobody
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer in.Close()                                                        //nolint:errcheck // it is only read
-	if opened, err := in.Stat(); err != nil || !os.SameFile(info, opened) { // another one is in its place now: a link, perhaps
-		return err
+	opened, err := in.Stat()
+	if err == nil && !os.SameFile(info, opened) {
+		err = errReplaced
 	}
-	return f.write(name, info.Mode().Perm()&0o100 != 0, untilDone{ctx, in})
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// The permissions of the files of a copy: git tells programs from other files, and nothing else.
+const (
+	plainMode   fs.FileMode = 0o644
+	programMode fs.FileMode = 0o755
+)
+
+func modeOf(info fs.FileInfo) fs.FileMode {
+	if info.Mode().Perm()&0o100 != 0 {
+		return programMode
+	}
+	return plainMode
 }
 
 // objects writes the files that are objects of git.
@@ -206,14 +242,7 @@ func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
 		if err != nil {
 			return err
 		}
-		text := io.LimitReader(in, size)
-		if file.mode == modeLink {
-			target, err := io.ReadAll(text)
-			if err != nil {
-				return err
-			}
-			f.links = append(f.links, link{file.path, string(target)})
-		} else if err := f.write(file.path, file.mode == "100755", text); err != nil {
+		if err := f.object(file, io.LimitReader(in, size)); err != nil {
 			return err
 		}
 		if _, err := in.Discard(1); err != nil {
@@ -224,13 +253,23 @@ func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
 	return err
 }
 
-func (f *filler) write(name string, executable bool, in io.Reader) error {
+// object writes a file that is an object of git.
+func (f *filler) object(file scopeFile, text io.Reader) error {
+	switch file.mode {
+	case modeLink:
+		target, err := io.ReadAll(text)
+		f.links = append(f.links, link{file.path, string(target)})
+		return err
+	case modeProgram:
+		return f.write(file.path, programMode, text)
+	default:
+		return f.write(file.path, plainMode, text)
+	}
+}
+
+func (f *filler) write(name string, mode fs.FileMode, in io.Reader) error {
 	if err := f.to.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
-	}
-	mode := fs.FileMode(0o644)
-	if executable {
-		mode = 0o755
 	}
 	out, err := f.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -257,7 +296,7 @@ func (f *filler) makeLinks() (left int, err error) {
 		made = append(made, l.path)
 	}
 	for _, name := range made {
-		if _, err := f.to.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := f.to.Stat(name); err != nil && !leadsNowhere(err) {
 			left++
 			if err := f.to.Remove(name); err != nil {
 				return left, err
@@ -265,6 +304,11 @@ func (f *filler) makeLinks() (left int, err error) {
 		}
 	}
 	return left, nil
+}
+
+// leadsNowhere reports whether a symbolic link leads to nothing, as one below a file does.
+func leadsNowhere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // untilDone reads until a context ends.

@@ -3,6 +3,7 @@ package job_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -459,5 +460,58 @@ func TestAJobReachesBesideItsCopy(t *testing.T) {
 				t.Errorf("it is %s: %s, edits %v, left %+v", r.Status, r.Reason, r.Edits, r.LeftCopy)
 			}
 		})
+	}
+}
+
+// A link that leads to nothing is one inside of the workspace, also where a file is on its way.
+func TestDanglingLinksAreCopied(t *testing.T) {
+	s := withGit(t)
+	dir, _ := dirty(t)
+	link(t, dir, "dangling", "old/x")
+	link(t, dir, "nowhere", "none/x")
+	link(t, dir, "mutual", "mutual")
+	workerEnds(t, start(t, s, "j-links", dir, "ls -d dangling nowhere mutual link; :", contained(t, s, "j-links", "working-tree", "")))
+	r := leftNothing(t, s, "j-links")
+	if out := has(t, s.Path("j-links", ""), "stdout"); out != "dangling\nnowhere\n" {
+		t.Errorf("it sees %q", out)
+	}
+	// link, sub/up, branchlink, stagedlink and round lead out, and mutual has no end.
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "6 symbolic links that lead out of its workspace, or through many others, are not in its copy") {
+		t.Errorf("warnings %q", text)
+	}
+}
+
+// A file that is replaced while it is copied is in the copy, old or new.
+func TestAFileIsReplacedDuringTheCopy(t *testing.T) {
+	dir, _ := dirty(t)
+	over := make(chan struct{})
+	replaced := make(chan error)
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-over:
+				replaced <- nil
+				return
+			default:
+			}
+			next := filepath.Join(dir, ".git", fmt.Sprint("next", n%2))
+			if err := errors.Join(os.WriteFile(next, []byte("old\n"), 0o600), os.Rename(next, filepath.Join(dir, "old"))); err != nil {
+				replaced <- err
+				return
+			}
+		}
+	}()
+	for i := range 8 {
+		s := withGit(t)
+		id := job.ID(fmt.Sprint("j-replaced-", i))
+		workerEnds(t, start(t, s, id, dir, "cat old", contained(t, s, id, "working-tree", "")))
+		r := leftNothing(t, s, id)
+		if out := has(t, s.Path(id, ""), "stdout"); out != "old\n" || r.Status != job.Completed {
+			t.Errorf("it is %s: %s, and sees %q", r.Status, r.Reason, out)
+		}
+	}
+	close(over)
+	if err := <-replaced; err != nil {
+		t.Error(err)
 	}
 }
