@@ -208,3 +208,11 @@ func TestACopyThatCannotBeMadeIsRefused(t *testing.T) {
 		t.Errorf("there are %d records: %v", len(all), err)
 	}
 }
+
+// The copy of a job that could not be removed leaked.
+func TestLeaksListsCopiesThatStay(t *testing.T) {
+	h := newHouse(t, withID)
+	h.run("leaks").exits(0).says("none")
+	h.record("j-left", job.Running, func(r *job.Record) { r.LeftCopy = &job.LeftCopy{Path: "/d/copy", Reason: "it cannot be removed: busy"} })
+	h.run("leaks").exits(2).says("leftover", "the copy of job j-left", "its copy stays in /d/copy: it cannot be removed: busy", "next: try again: vmctl apply")
+}
