@@ -86,7 +86,8 @@ func againFlags(r job.Record) (args []string) {
 		flag       string
 		has, usual time.Duration
 	}{
-		{"timeout", time.Duration(r.Timeout), jobTimeout}, {"idle-timeout", time.Duration(r.IdleTimeout), jobIdleTimeout},
+		{"timeout", time.Duration(r.Timeout), jobTimeout},
+		{"idle-timeout", time.Duration(r.IdleTimeout), jobIdleTimeout},
 		{"grace", time.Duration(r.Grace), jobGrace},
 	} {
 		if limit.has != limit.usual {
