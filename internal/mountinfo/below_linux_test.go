@@ -43,15 +43,16 @@ func TestMountsBelowAFolder(t *testing.T) {
 	if err := errors.Join(err, found); err != nil {
 		t.Fatal(err)
 	}
+	const twice = "mount -t tmpfs none in/c; mount -t tmpfs none in/c; mount --bind from 'in/a b'"
 	for mounts, want := range map[string][]string{
 		"true":                             nil,
 		"mount --bind from 'in/a b'":       {"in/a b"},
 		"mount --bind in-too/../from in/c": {"in/c"},
-		"mount -t tmpfs none in/c; mount -t tmpfs none in/c; mount --bind from 'in/a b'": {"in/a b", "in/c"},
-		"mount --bind /dev/null in/file":                                                 {"in/file"},
-		"mount --bind from in":                                                           {"in"},
-		"mount --bind from in-too":                                                       nil,
-		"mount --bind . . && mount -t tmpfs none from":                                   nil,
+		twice:                              {"in/a b", "in/c"},
+		"mount --bind /dev/null in/file":   {"in/file"},
+		"mount --bind from in":             {"in"},
+		"mount --bind from in-too":         nil,
+		"mount --bind . . && mount -t tmpfs none from": nil,
 	} {
 		shell := []string{"unshare", "--mount"}
 		if os.Getuid() != 0 {

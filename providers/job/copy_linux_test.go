@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
@@ -484,18 +485,20 @@ func TestDanglingLinksAreCopied(t *testing.T) {
 // A file that is replaced while it is copied is in the copy, old or new.
 func TestAFileIsReplacedDuringTheCopy(t *testing.T) {
 	dir, _ := dirty(t)
-	over := make(chan struct{})
-	replaced := make(chan error)
+	old, other := filepath.Join(dir, "old"), filepath.Join(dir, ".git", "other")
+	if err := os.WriteFile(other, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	over, replaced := make(chan struct{}), make(chan error)
 	go func() {
-		for n := 0; ; n++ {
+		for {
 			select {
 			case <-over:
 				replaced <- nil
 				return
 			default:
 			}
-			next := filepath.Join(dir, ".git", fmt.Sprint("next", n%2))
-			if err := errors.Join(os.WriteFile(next, []byte("old\n"), 0o600), os.Rename(next, filepath.Join(dir, "old"))); err != nil {
+			if err := unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE); err != nil {
 				replaced <- err
 				return
 			}
