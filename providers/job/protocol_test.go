@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,5 +206,23 @@ func TestCommitRefusesAnOldRevision(t *testing.T) {
 	var conflict *job.ConflictError
 	if !errors.As(err, &conflict) {
 		t.Errorf("a commit at revision 1 of a record at revision 2: %v, want a conflict", err)
+	}
+}
+
+// A word of a record that this version does not know is not guessed.
+func TestUnknownWordsOfARecordAreNotGuessed(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	for id, r := range map[job.ID]job.Record{
+		"jail": {Containment: "jail"}, "all": {Containment: job.InCopy, Scope: "all"}, "known": {Containment: job.InCopy, Scope: job.Staged}, "old": {},
+	} {
+		r.ID = id
+		if _, err := s.Create(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, unread, err := s.List()
+	if text := errors.Join(unread...).Error(); err != nil || len(all) != 2 || len(unread) != 2 ||
+		!strings.Contains(text, `containment "jail" is not known here`) || !strings.Contains(text, `scope "all" is not known here`) {
+		t.Errorf("%d are read, and of the others it is said:\n%s\n%v", len(all), text, err)
 	}
 }
