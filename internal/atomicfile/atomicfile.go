@@ -6,6 +6,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,10 +24,22 @@ const tempSuffix = ".tmp"
 // folder cannot be synced the new content is, and a power failure may undo it: ErrNotSynced.
 // The error names path and keeps its cause visible to errors.Is.
 func Write(path string, data []byte, mode fs.FileMode) error {
-	if err := replace(path, data, mode); err != nil {
+	return WriteFrom(path, mode, bytesOf(data))
+}
+
+// WriteFrom is Write for content of any length: fill writes it, once.
+func WriteFrom(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	if err := replace(path, mode, fill); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
+}
+
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(to io.Writer) error {
+		_, err := to.Write(data)
+		return err
+	}
 }
 
 // Create writes a file that does not exist yet, under the conditions of Write. An existing file
@@ -38,8 +51,8 @@ func Create(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-func replace(path string, data []byte, mode fs.FileMode) error {
-	temp, err := writeTemp(path, data, mode)
+func replace(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	temp, err := writeTemp(path, mode, fill)
 	if err != nil {
 		return err
 	}
@@ -47,7 +60,7 @@ func replace(path string, data []byte, mode fs.FileMode) error {
 }
 
 func create(path string, data []byte, mode fs.FileMode) error {
-	temp, err := writeTemp(path, data, mode)
+	temp, err := writeTemp(path, mode, bytesOf(data))
 	if err != nil {
 		return err
 	}
@@ -79,13 +92,13 @@ func rename(temp, path string) error {
 }
 
 // writeTemp writes a temporary file beside path, and returns its path.
-func writeTemp(path string, data []byte, mode fs.FileMode) (string, error) {
+func writeTemp(path string, mode fs.FileMode, fill func(io.Writer) error) (string, error) {
 	dir, base := filepath.Split(path)
 	temp, err := os.CreateTemp(filepath.Clean(dir), tempPrefix(base)+"*"+tempSuffix)
 	if err != nil {
 		return "", fmt.Errorf("make a file beside it: %w", withoutTempName(err))
 	}
-	if err := writeSynced(temp, data, mode); err != nil {
+	if err := writeSynced(temp, mode, fill); err != nil {
 		return "", errors.Join(withoutTempName(err), os.Remove(temp.Name()))
 	}
 	return temp.Name(), nil
@@ -95,7 +108,7 @@ func writeTemp(path string, data []byte, mode fs.FileMode) (string, error) {
 // the reader.
 func withoutTempName(err error) error {
 	var path *fs.PathError
-	if errors.As(err, &path) {
+	if errors.As(err, &path) && strings.HasSuffix(path.Path, tempSuffix) {
 		return path.Err
 	}
 	var link *os.LinkError
@@ -105,9 +118,9 @@ func withoutTempName(err error) error {
 	return err
 }
 
-// writeSynced writes, syncs and closes f.
-func writeSynced(f *os.File, data []byte, mode fs.FileMode) error {
-	_, err := f.Write(data)
+// writeSynced fills, syncs and closes f.
+func writeSynced(f *os.File, mode fs.FileMode, fill func(io.Writer) error) error {
+	err := fill(f)
 	if err == nil {
 		err = f.Chmod(mode)
 	}

@@ -3,6 +3,7 @@ package atomicfile_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,6 +61,31 @@ func TestWriteReplacesContentAndMode(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"state.json"}, names(t, dir)); d != "" {
 		t.Errorf("folder (-want +got):\n%s", d)
+	}
+}
+
+// A content that fails half way leaves the old one and no file beside it, and its error is whole.
+func TestWriteFromKeepsTheOldContent(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "patch")
+	put(t, path, "old")
+	fails := func(to io.Writer) error {
+		_, err := io.WriteString(to, "half")
+		return errors.Join(err, &fs.PathError{Op: "read", Path: "/source", Err: fs.ErrPermission})
+	}
+	want := "write " + path + ": read /source: permission denied"
+	if err := atomicfile.WriteFrom(path, 0o600, fails); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if d := cmp.Diff([]string{"patch"}, names(t, dir)); d != "" || text(t, path) != "old" {
+		t.Errorf("it is %q; folder (-want +got):\n%s", text(t, path), d)
+	}
+	err := atomicfile.WriteFrom(path, 0o600, func(to io.Writer) error {
+		_, err := io.WriteString(to, "new")
+		return err
+	})
+	if err != nil || text(t, path) != "new" {
+		t.Errorf("it is %q: %v", text(t, path), err)
 	}
 }
 

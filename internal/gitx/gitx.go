@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,8 +34,9 @@ type Runner interface {
 
 // Git runs git in a folder.
 type Git struct {
-	Runner Runner
-	Dir    string // a folder of the repository; "": the runner's own
+	Runner  Runner
+	Dir     string   // a folder of the repository; "": the runner's own
+	Options []string // come before the name of each command, as --git-dir does
 }
 
 // Error reports that git ended with a status other than 0.
@@ -103,7 +105,7 @@ func (g Git) Filter(ctx context.Context, input []byte, args ...string) ([]byte, 
 func (g Git) Stream(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	o, err := g.Runner.Run(ctx, Command{Args: Args(args...), Dir: g.Dir, Stdin: in, Stdout: out})
+	o, err := g.Runner.Run(ctx, Command{Args: Args(append(slices.Clone(g.Options), args...)...), Dir: g.Dir, Stdin: in, Stdout: out})
 	switch {
 	case err != nil:
 		return fmt.Errorf("git %s: %w", args[0], err)

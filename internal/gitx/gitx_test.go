@@ -197,3 +197,15 @@ func TestOtherFailuresAreToldAtOnce(t *testing.T) {
 		t.Errorf("a command without time says %v", err)
 	}
 }
+
+// Options come before the name of a command, and an error names the command.
+func TestOptionsComeBeforeTheCommand(t *testing.T) {
+	git, _ := repository(t)
+	git.Options = []string{"-c", "user.name=Eve", "--git-dir=" + filepath.Join(git.Dir, ".git")}
+	if got := must(t, git, "config", "--get", "user.name"); got != "Eve" {
+		t.Errorf("the user is %q", got)
+	}
+	if _, err := git.Output(t.Context(), "cat-file", "blob", "HEAD"); err == nil || !strings.HasPrefix(err.Error(), "git cat-file: ") {
+		t.Errorf("it fails with %v", err)
+	}
+}

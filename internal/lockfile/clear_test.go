@@ -121,20 +121,20 @@ func TestReleaseLeavesAnothersRecord(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
-	if all, err := lockfile.Find(filepath.Join(dir, "missing")); err != nil || len(all) != 0 {
+	if all, err := lockfile.Find(filepath.Join(dir, "missing"), nil); err != nil || len(all) != 0 {
 		t.Errorf("in a folder that is not there: %v, %v", all, err)
 	}
-	for _, name := range []string{"busy", "jobs/lock"} {
+	for _, name := range []string{"busy", "jobs/lock", "jobs/copy"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"lock", "state.json", "busy/vm.dev.owner", "busy/vm.web", "busy/vm.db.seat-0", "busy/vm.db.seat-1", "busy/vm.x.seat-2.owner", "jobs/7.lock", "clock", ".x.owner.1.tmp", "busy/.vm.x.owner.1.tmp"} {
+	for _, name := range []string{"lock", "state.json", "busy/vm.dev.owner", "busy/vm.web", "busy/vm.db.seat-0", "busy/vm.db.seat-1", "busy/vm.x.seat-2.owner", "jobs/7.lock", "jobs/copy/yarn.lock", "clock", ".x.owner.1.tmp", "busy/.vm.x.owner.1.tmp"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := lockfile.Find(dir, filepath.Join(dir, "busy"))
+	all, err := lockfile.Find(dir, func(path string) bool { return path == filepath.Join(dir, "jobs", "copy") }, filepath.Join(dir, "busy"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,13 +49,16 @@ func Look(ctx context.Context, path string) (State, error) {
 
 // Find lists the paths of the locks below a folder, sorted: every file that is called
 // lock or ends in .lock, every path with a record or a seat beside it, and every file in
-// one of folders that is not hidden. A folder that does not exist holds none.
-func Find(dir string, folders ...string) ([]string, error) {
+// one of folders that is not hidden. A folder that does not exist holds none. Nothing is looked for in a folder that skip
+// reports; nil: none is skipped.
+func Find(dir string, skip func(path string) bool, folders ...string) ([]string, error) {
 	found := map[string]bool{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
 			return nil
+		case e != nil && e.IsDir() && skip != nil && skip(path):
+			return fs.SkipDir
 		case err != nil:
 			return err
 		case e.Type().IsRegular() && (isLock(path) || !isTemp(path) && slices.Contains(folders, filepath.Dir(path))):

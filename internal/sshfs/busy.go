@@ -16,8 +16,8 @@ func List() ([]Mount, error) {
 func At(path string) (kind string, err error) {
 	all, err := list()
 	for _, e := range all {
-		if e.path == path {
-			kind = e.kind
+		if e.Path == path {
+			kind = e.Kind
 		}
 	}
 	return kind, err

@@ -1,24 +1,19 @@
 package sshfs
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"vmctl/internal/mountinfo"
 )
 
 // Supported returns the reason why this system has no mounts of sshfs; nil: it has.
 func Supported() error { return nil }
 
 // list reads the list of mounts of this process.
-func list() ([]entry, error) {
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, fmt.Errorf("read the list of mounts: %w", err)
-	}
-	return parse(string(text))
-}
+func list() ([]mountinfo.Entry, error) { return mountinfo.List() }
 
 // holders returns the processes that use a mount, as far as this user may see them. It asks the file system nothing.
 func holders(path string) []Holder {

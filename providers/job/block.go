@@ -29,11 +29,11 @@ type BlockRun struct {
 	Timeout     time.Duration
 	IdleTimeout time.Duration
 	Grace       time.Duration
-	MaxParallel int    // of the jobs of the block with all keys; 0: any number
-	Digest      string // of its triggers and its command
-	Key         string // the name of the key of Digest
-	Containment string // as of a Record
-	Scope       string
+	MaxParallel int         // of the jobs of the block with all keys; 0: any number
+	Digest      string      // of its triggers and its command
+	Key         string      // the name of the key of Digest
+	Containment Containment // as of a Record
+	Scope       Scope
 	Mask        func(string) string // replaces the secrets in what is kept; nil: there are none
 }
 
@@ -44,7 +44,7 @@ func BlockRunOf(a spec.Address, want, policy cty.Value, digest func(string) stri
 		Prompt: ctyread.Text(want, "prompt"), Timeout: ctyread.Seconds(policy, "timeout", 0), IdleTimeout: ctyread.Seconds(policy, "idle_timeout", 0),
 		Grace: ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0), MaxParallel: int(ctyread.Uint(policy, "max_parallel")), //nolint:gosec // the spec bounds it,
 	}
-	r.Containment, r.Scope = ctyread.Text(want, "containment"), ctyread.Text(want, "scope")
+	r.Containment, r.Scope = Containment(ctyread.Text(want, "containment")), Scope(ctyread.Text(want, "scope"))
 	if !want.IsWhollyKnown() {
 		return r, fmt.Errorf("run %s: a value of its block is not known yet", a)
 	}

@@ -102,7 +102,9 @@ func (c Canceller) endOrphan(ctx context.Context, r Record) (Record, CancelOutco
 	if err := c.endAll(ctx, r, all); err != nil {
 		return r, SignalFailed, err
 	}
+	end := c.Store.endCopy(ctx, r)
 	closed, err := c.Store.Update(ctx, r.ID, func(r *Record) error {
+		end.into(r)
 		if r.Cancel == nil { // it could not be recorded before
 			r.Cancel = &Cancel{At: c.Now(), By: c.By}
 		}
@@ -183,7 +185,11 @@ func (c Canceller) endAll(ctx context.Context, r Record, all []process.Identity)
 
 // await waits until the worker has ended, and with it the job.
 func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, error) {
-	limit, cancel := context.WithTimeout(ctx, time.Duration(r.Grace)+3*forceWait)
+	most := time.Duration(r.Grace) + 3*forceWait
+	if r.Containment == InCopy {
+		most += lookLimit + copyLimit // its worker keeps what the job changed
+	}
+	limit, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	waited := c.Processes.Wait(limit, *r.Worker)
 	now, err := c.Store.Read(r.ID)

@@ -165,6 +165,35 @@ func TestCancelThatIsRecordedLate(t *testing.T) {
 	}
 }
 
+// waits is a host on which the wait for a process says how long it may take.
+type waits struct {
+	asked
+	most *time.Duration
+}
+
+func (w waits) Wait(ctx context.Context, _ ...process.Identity) error {
+	until, _ := ctx.Deadline()
+	*w.most = time.Until(until)
+	return context.DeadlineExceeded
+}
+
+// A cancel gives the worker of a job in a copy the time to keep what the job changed.
+func TestCancelWaitsUntilEditsAreKept(t *testing.T) {
+	for containment, least := range map[string]time.Duration{"none": time.Minute, "worktree": 10 * time.Minute} {
+		worker := process.Identity{Host: "ada", BootID: "b", PID: 7, StartTime: 70, Argv0: "vmctl"}
+		s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+		record(t, s, "j", job.Running, func(r *job.Record) {
+			r.Worker, r.Containment, r.Grace = &worker, job.Containment(containment), job.Duration(time.Minute)
+		})
+		var most time.Duration
+		h := waits{asked{answer: func(process.Identity) error { return nil }, request: &[]int{}}, &most}
+		_, got, err := job.Canceller{Store: s, Processes: h, By: "ann", Now: func() time.Time { return noon }}.Cancel(t.Context(), "j")
+		if got != job.SignalFailed || !errors.Is(err, context.DeadlineExceeded) || most < least || containment == "none" && most > 2*time.Minute {
+			t.Errorf("%s: %s (%v), it may take %s; want at least %s", containment, got, err, most, least)
+		}
+	}
+}
+
 // A second worker does not get a job that has ended.
 //
 // row J57

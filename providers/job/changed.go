@@ -112,10 +112,10 @@ type watched struct {
 }
 
 func (w *Worker) lookBefore(ctx context.Context, dir string) watched {
-	if w.Git == nil {
+	if w.Store.Git == nil {
 		return watched{err: errNoRepository}
 	}
-	v := watched{git: gitx.Git{Runner: w.Git, Dir: dir}}
+	v := watched{git: gitx.Git{Runner: w.Store.Git, Dir: dir}}
 	ctx, cancel := context.WithTimeout(ctx, lookFirst)
 	defer cancel()
 	v.before, v.err = treeAt(ctx, v.git)

@@ -18,20 +18,31 @@ import (
 	"vmctl/internal/gitx"
 )
 
-// workCopy is the private copy of a workspace that one job runs in: the files of its scope, and beside them, out of the
+// workCopy is the private copy of a workspace that one job runs in: the files of its scope, and in another folder, out of the
 // job's way, a repository that remembers how they were.
 type workCopy struct {
 	git  gitx.Runner
-	dir  string // the folder of the copy; tree and base.git are in it
+	dir  string // the folder of the copy: nothing but the tree is in it
+	own  string // the folder of what is remembered of the copy
 	base string // the tree of git that the copy began as
 	at   string // the job's folder under the top of its repository
 }
 
 const (
 	copyLimit = 10 * time.Minute // for the making of a copy, and for the look at it afterwards
-	treeName  = "tree"
-	baseName  = "base.git"
+	treeName  = "tree"           // in the folder of the copy; the rest is in the other one
+	baseName  = "repository"
+	baseMark  = "tree"         // the file with the tree of git that the copy began as: see markBase
+	asideName = "repositories" // what made repositories of folders of the copy: see flatten
 )
+
+// copyOf returns the copy of a job.
+func (s Store) copyOf(id ID) *workCopy {
+	return &workCopy{git: s.Git, dir: s.Path(id, copyFolder), own: s.Path(id, baseFolder)}
+}
+
+// repository returns the repository that remembers how the copy was.
+func (c *workCopy) repository() string { return filepath.Join(c.own, baseName) }
 
 // tree returns the top of the copy.
 func (c *workCopy) tree() string { return filepath.Join(c.dir, treeName) }
@@ -41,18 +52,21 @@ func (c *workCopy) work() string { return filepath.Join(c.tree(), c.at) }
 
 // makeCopy makes the copy of a job. The warnings say what was left out.
 func (w *Worker) makeCopy(ctx context.Context, r Record) (*workCopy, []string, error) {
-	if w.Git == nil {
+	if w.Store.Git == nil {
 		return nil, nil, errors.New("copy its workspace: git is not there to say which files are ignored")
 	}
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	c := &workCopy{git: w.Git, dir: w.Store.Path(w.ID, copyFolder)}
+	c := w.Store.copyOf(w.ID)
 	warnings, err := c.fill(ctx, r)
 	if err == nil {
 		err = c.remember(ctx)
 	}
+	if err == nil {
+		err = c.markBase()
+	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("copy its workspace: %w", err), removeTree(c.dir))
+		return nil, nil, errors.Join(fmt.Errorf("copy its workspace: %w", err), removeTree(c.dir), removeTree(c.own))
 	}
 	return c, warnings, nil
 }
@@ -97,7 +111,7 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 	}
 	left, err := f.makeLinks()
 	if left > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace are not in its copy", left))
+		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace, or through many others, are not in its copy", left))
 	}
 	if err == nil && c.at != "" { // the scope may hold none of its files
 		err = to.MkdirAll(filepath.ToSlash(filepath.Clean(c.at)), 0o755)
@@ -127,28 +141,64 @@ func (f *filler) fromDisk(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	info, err := f.from.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case info.Mode().Type() == fs.ModeSymlink:
-		target, err := f.from.Readlink(name)
-		f.links = append(f.links, link{name, target})
-		return err
-	case !info.Mode().IsRegular():
-		return nil
+	for {
+		info, err := f.from.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case info.Mode().Type() == fs.ModeSymlink:
+			target, err := f.from.Readlink(name)
+			f.links = append(f.links, link{name, target})
+			return err
+		case !info.Mode().IsRegular():
+			return nil
+		}
+		in, failed := f.open(name, info)
+		if failed == nil {
+			return errors.Join(f.write(name, modeOf(info), untilDone{ctx, in}), in.Close())
+		}
+		// Unless it is still the same file, another one is in its place now.
+		if now, err := f.from.Lstat(name); err == nil && os.SameFile(info, now) && !errors.Is(failed, errReplaced) {
+			return failed
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
+}
+
+// errReplaced says that another file is where one was.
+var errReplaced = errors.New("another file is in its place")
+
+// open opens a file that has been looked at. errReplaced: it is another one by now, a symbolic link perhaps.
+func (f *filler) open(name string, info fs.FileInfo) (*os.File, error) {
 	in, err := f.from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that took its place holds up nobody
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer in.Close()                                                        //nolint:errcheck // it is only read
-	if opened, err := in.Stat(); err != nil || !os.SameFile(info, opened) { // another one is in its place now: a link, perhaps
-		return err
+	opened, err := in.Stat()
+	if err == nil && !os.SameFile(info, opened) {
+		err = errReplaced
 	}
-	return f.write(name, info.Mode().Perm()&0o100 != 0, untilDone{ctx, in})
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// The permissions of the files of a copy: git tells programs from other files, and nothing else.
+const (
+	plainMode   fs.FileMode = 0o644
+	programMode fs.FileMode = 0o755
+)
+
+func modeOf(info fs.FileInfo) fs.FileMode {
+	if info.Mode().Perm()&0o100 != 0 {
+		return programMode
+	}
+	return plainMode
 }
 
 // objects writes the files that are objects of git.
@@ -192,14 +242,7 @@ func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
 		if err != nil {
 			return err
 		}
-		text := io.LimitReader(in, size)
-		if file.mode == modeLink {
-			target, err := io.ReadAll(text)
-			if err != nil {
-				return err
-			}
-			f.links = append(f.links, link{file.path, string(target)})
-		} else if err := f.write(file.path, file.mode == "100755", text); err != nil {
+		if err := f.object(file, io.LimitReader(in, size)); err != nil {
 			return err
 		}
 		if _, err := in.Discard(1); err != nil {
@@ -210,13 +253,23 @@ func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
 	return err
 }
 
-func (f *filler) write(name string, executable bool, in io.Reader) error {
+// object writes a file that is an object of git.
+func (f *filler) object(file scopeFile, text io.Reader) error {
+	switch file.mode {
+	case modeLink:
+		target, err := io.ReadAll(text)
+		f.links = append(f.links, link{file.path, string(target)})
+		return err
+	case modeProgram:
+		return f.write(file.path, programMode, text)
+	default:
+		return f.write(file.path, plainMode, text)
+	}
+}
+
+func (f *filler) write(name string, mode fs.FileMode, in io.Reader) error {
 	if err := f.to.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
-	}
-	mode := fs.FileMode(0o644)
-	if executable {
-		mode = 0o755
 	}
 	out, err := f.to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -243,7 +296,7 @@ func (f *filler) makeLinks() (left int, err error) {
 		made = append(made, l.path)
 	}
 	for _, name := range made {
-		if _, err := f.to.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := f.to.Stat(name); err != nil && !leadsNowhere(err) {
 			left++
 			if err := f.to.Remove(name); err != nil {
 				return left, err
@@ -251,6 +304,11 @@ func (f *filler) makeLinks() (left int, err error) {
 		}
 	}
 	return left, nil
+}
+
+// leadsNowhere reports whether a symbolic link leads to nothing, as one below a file does.
+func leadsNowhere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
 // untilDone reads until a context ends.
@@ -265,24 +323,4 @@ func (u untilDone) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	return u.in.Read(b)
-}
-
-// removeTree removes a folder, also one whose folders its job has made unreadable.
-func removeTree(dir string) error {
-	if os.RemoveAll(dir) == nil {
-		return nil
-	}
-	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			return nil
-		}
-		if info, failed := os.Lstat(name); failed != nil || !info.IsDir() || info.Mode().Perm()&0o700 == 0o700 {
-			return nil //nolint:nilerr // removing it tells
-		}
-		if err := os.Chmod(name, 0o700); err != nil {
-			return err
-		}
-		return nil
-	})
-	return errors.Join(err, os.RemoveAll(dir))
 }

@@ -3,6 +3,7 @@ package job_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
@@ -89,7 +91,7 @@ func dirty(t *testing.T) (dir, base string) {
 }
 
 // contained prepares a job that runs in a copy.
-func contained(t *testing.T, s job.Store, id job.ID, scope, base string) func() {
+func contained(t *testing.T, s job.Store, id job.ID, scope job.Scope, base string) func() {
 	return func() {
 		_, err := s.Update(t.Context(), id, func(r *job.Record) error {
 			r.Containment, r.Scope, r.Base = "worktree", scope, base
@@ -108,7 +110,7 @@ func leftNothing(t *testing.T, s job.Store, id job.ID) job.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"copy", "tmp"} {
+	for _, name := range []string{"copy", "base", "tmp"} {
 		if _, err := os.Lstat(s.Path(id, name)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is left: %v", name, err)
 		}
@@ -124,7 +126,7 @@ done`
 // row J70, of workspaces on this host
 // row J68, of workspaces on this host
 func TestEachScopeShowsExactlyItsPart(t *testing.T) {
-	for scope, want := range map[string]string{
+	for scope, want := range map[job.Scope]string{
 		"working-tree": "./.gitignore: .env\n./branch: branch\n./here -> .\n./inside -> sub/unstaged\n./old: old\n./staged: staged, and more\n" +
 			"./sub/unstaged: unstaged\n./untracked: untracked\n",
 		"staged":      "./staged: staged\n",
@@ -132,12 +134,12 @@ func TestEachScopeShowsExactlyItsPart(t *testing.T) {
 		"head": "./.gitignore: .env\n./branch: branch\n./gone: gone\n./here -> .\n./inside -> sub/unstaged\n./old: old\n" +
 			"./sub/unstaged: committed\n",
 	} {
-		t.Run(scope, func(t *testing.T) {
+		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			dir, base := dirty(t)
 			before := runGit(t, dir, "status", "--porcelain", "--ignored")
 			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-			id := job.ID("j-scope-" + scope)
+			id := job.ID("j-scope-" + string(scope))
 			workerEnds(t, start(t, s, id, dir, listing+"\necho new >written; rm -f branch staged", contained(t, s, id, scope, base)))
 			r := leftNothing(t, s, id)
 			out, err := os.ReadFile(s.Path(id, "stdout"))
@@ -220,18 +222,95 @@ func TestWithoutGitNoCopyIsMade(t *testing.T) {
 	}
 }
 
-// What ends the record of a job removes its copy.
+// gitFails is git on this host; it cannot say so many times which files are ignored, and notes each.
+type gitFails struct {
+	note string // a file with a line for each time that it was asked
+	most int
+}
+
+func (g gitFails) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
+	if !slices.Contains(c.Args, "ls-files") {
+		return gitHere{}.Run(ctx, c)
+	}
+	text, err := os.ReadFile(g.note)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return gitx.Output{}, err
+	}
+	if err := os.WriteFile(g.note, append(text, "asked\n"...), 0o600); err != nil {
+		return gitx.Output{}, err
+	}
+	if strings.Count(string(text), "\n") < g.most {
+		return gitx.Output{Status: 128, Stderr: "fatal: it does not say"}, nil
+	}
+	return gitHere{}.Run(ctx, c)
+}
+
+// Git is asked three times which files are ignored. If it never says, the job is refused.
+//
+// row J68, of the tries
+func TestGitIsAskedThreeTimes(t *testing.T) {
+	for phase, want := range map[string]struct {
+		status job.Status
+		code   job.ErrorCode
+	}{"fails 2": {job.Completed, ""}, "fails 3": {job.Failed, job.CopyFailed}} {
+		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
+			s := withGit(t)
+			id := job.ID("j-" + strings.ReplaceAll(phase, " ", "-"))
+			dir, _ := dirty(t)
+			ran := filepath.Join(t.TempDir(), "ran")
+			workerEnds(t, startAs(t, s, id, dir, ": >"+ran, phase, contained(t, s, id, "working-tree", "")))
+			r := leftNothing(t, s, id)
+			if r.Status != want.status || r.ErrorCode != want.code {
+				t.Errorf("it is %s %s: %s", r.Status, r.ErrorCode, r.Reason)
+			}
+			if _, err := os.Stat(ran); err == nil != (want.status == job.Completed) {
+				t.Errorf("it ran: %v", err)
+			}
+			if asked := strings.Count(has(t, s.Path(id, ""), "asked"), "\n"); asked != 3 {
+				t.Errorf("git was asked %d times, want 3", asked)
+			}
+		})
+	}
+}
+
+// What ends the record of a job removes its copy, unless its command may have run there and what it changed is kept nowhere else:
+// as in the copy of an earlier version of vmctl, which does not say how it was at the beginning.
 func TestTheEndOfARecordRemovesTheCopy(t *testing.T) {
-	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-	id := job.ID("j-killed-copy")
-	record(t, s, id, job.Running, func(*job.Record) {})
-	for _, name := range []string{"copy/tree", "tmp"} {
-		writeFile(t, s.Path(id, name), "f", "a")
+	for name, test := range map[string]struct {
+		started time.Time
+		git     gitx.Runner
+		mark    string
+		why     string // the copy stays; "": it does not
+	}{
+		"nothing ran":                 {git: gitHere{}},
+		"nothing ran, without git":    {},
+		"of an earlier version":       {started: noon, git: gitHere{}, why: "how it was at the beginning is not known"},
+		"it ran, without git":         {mark: strings.Repeat("a", 40), why: "git is not there to compare it"},
+		"its mark is an option":       {mark: "--output=/x", git: gitHere{}, why: `"--output=/x" is no tree of git`},
+		"its repository is no longer": {mark: strings.Repeat("a", 40), git: gitHere{}, why: "/base/repository: no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}, Git: test.git}
+			id := job.ID("j-killed-copy")
+			record(t, s, id, job.Running, func(r *job.Record) { r.Worker, r.Started = &process.Identity{PID: 7}, test.started })
+			for _, name := range []string{"copy/tree", "tmp"} {
+				writeFile(t, s.Path(id, name), "f", "a")
+			}
+			if test.mark != "" {
+				writeFile(t, s.Path(id, "base"), "tree", test.mark+"\n")
+			}
+			closed, failed, err := s.ReconcileAll(t.Context(), job.Observer{Processes: host{}, Now: noon})
+			if err != nil || len(failed) > 0 || len(closed) != 1 {
+				t.Fatalf("closed %d, failed %v, %v", len(closed), failed, err)
+			}
+			if test.why == "" {
+				leftNothing(t, s, id)
+			} else if l := closed[0].LeftCopy; l == nil || !strings.Contains(l.Reason, test.why) || has(t, s.Path(id, "copy/tree"), "f") != "a" {
+				t.Errorf("the copy that is left: %v, want %s", l, test.why)
+			}
+		})
 	}
-	if _, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Close(r, "gone", noon) }); err != nil {
-		t.Fatal(err)
-	}
-	leftNothing(t, s, id)
 }
 
 // gitCopies is git on this host, during which the end of the job is asked for: it lists no files of a workspace.
@@ -274,13 +353,13 @@ func TestEndIsAskedForDuringTheCopy(t *testing.T) {
 
 // A job whose folder is below the top of its repository runs in the same folder of its copy, also if the scope has nothing there.
 func TestACopyHasTheFolderOfItsJob(t *testing.T) {
-	for scope, want := range map[string]string{"working-tree": "sub\n./inside\n./unstaged\n", "staged": "sub\n"} {
-		t.Run(scope, func(t *testing.T) {
+	for scope, want := range map[job.Scope]string{"working-tree": "sub\n./inside\n./unstaged\n", "staged": "sub\n"} {
+		t.Run(string(scope), func(t *testing.T) {
 			t.Parallel()
 			dir, _ := dirty(t)
 			link(t, dir, "sub/inside", "unstaged")
 			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-			id := job.ID("j-below-" + scope)
+			id := job.ID("j-below-" + string(scope))
 			workerEnds(t, start(t, s, id, filepath.Join(dir, "sub"), `basename "$PWD"; find . ! -type d | LC_ALL=C sort`, contained(t, s, id, scope, "")))
 			r := leftNothing(t, s, id)
 			out, err := os.ReadFile(s.Path(id, "stdout"))
@@ -315,11 +394,14 @@ func TestAWorkerIsKilledWhileItCopies(t *testing.T) {
 	}
 }
 
-// gitStays is git on this host; it never ends when it reads the files of a copy, and says that it is there.
-type gitStays struct{ stay func() }
+// gitStays is git on this host; once over is there, a command of it never ends, and says that it is there.
+type gitStays struct {
+	command, over string
+	stay          func()
+}
 
 func (g gitStays) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
-	if slices.Contains(c.Args, "cat-file") {
+	if _, err := os.Stat(g.over); err == nil && slices.Contains(c.Args, g.command) {
 		g.stay()
 	}
 	return gitHere{}.Run(ctx, c)
@@ -339,5 +421,100 @@ func TestEditsBesideARepositoryInTheCopy(t *testing.T) {
 	}
 	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, `["empty" "full"]`) {
 		t.Errorf("warnings %q", text)
+	}
+}
+
+// What a job does beside its copy leads vmctl's own git nowhere else: neither the repository of the workspace nor its files are
+// changed, and what the job changed is told or stays.
+func TestAJobReachesBesideItsCopy(t *testing.T) {
+	for name, test := range map[string]struct{ script, stays string }{
+		"a repository in place of that beside it": {script: "rm -rf ../base.git; ln -s WORKSPACE/.git ../base.git"},
+		"a place for repositories":                {script: "ln -s WORKSPACE ../repositories; git -c init.defaultBranch=main init -q inner; rmdir inner/.git/branches; mkdir x"},
+		"the workspace in place of its tree":      {script: "mv ../tree ../mine; ln -s WORKSPACE ../tree; cd ../mine", stays: "copy/tree is no folder any more"},
+		"the workspace in place of its copy":      {script: "mv ../../copy ../../mine; ln -s WORKSPACE ../../copy", stays: "copy is no folder any more"},
+		"another repository":                      {script: "rm -rf ../../base/repository; ln -s WORKSPACE/.git ../../base/repository", stays: "base/repository is no folder any more"},
+		"another index":                           {script: "cd ../../base/repository; rm index; ln -s WORKSPACE/.git/index index; cd ../../copy/tree", stays: "base/repository/index leads elsewhere"},
+		"another store of objects":                {script: "cd ../../base/repository; mv objects o; ln -s WORKSPACE/.git/objects objects; cd ../../copy/tree", stays: "objects is no folder any more"},
+		"a common folder":                         {script: "echo WORKSPACE/.git >../../base/repository/commondir", stays: "commondir leads elsewhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withGit(t)
+			id := job.ID("j-" + strings.ReplaceAll(name, " ", "-"))
+			dir, _ := dirty(t)
+			state := func() string {
+				return runGit(t, dir, "ls-files", "--stage") + "\n" + runGit(t, dir, "status", "--porcelain", "--ignored") + "\n" + strings.Join(files(t, dir), "\n")
+			}
+			before := state()
+			workerEnds(t, start(t, s, id, dir, strings.ReplaceAll(test.script, "WORKSPACE", dir)+"; echo more >>old", contained(t, s, id, "working-tree", "")))
+			if diff := cmp.Diff(before, state()); diff != "" {
+				t.Errorf("the workspace (-before +after):\n%s", diff)
+			}
+			if test.stays != "" {
+				r, err := s.Read(id)
+				if err != nil || r.Status != job.Completed || r.LeftCopy == nil || !strings.Contains(r.LeftCopy.Reason, test.stays) || r.Edits != nil {
+					t.Errorf("it is %s: %s, left %+v, %v", r.Status, r.Reason, r.LeftCopy, err)
+				}
+				return
+			}
+			if r := leftNothing(t, s, id); r.Status != job.Completed || !slices.Contains(r.Edits, job.Edit{Path: "old", Kind: job.Edited}) {
+				t.Errorf("it is %s: %s, edits %v, left %+v", r.Status, r.Reason, r.Edits, r.LeftCopy)
+			}
+		})
+	}
+}
+
+// A link that leads to nothing is one inside of the workspace, also where a file is on its way.
+func TestDanglingLinksAreCopied(t *testing.T) {
+	s := withGit(t)
+	dir, _ := dirty(t)
+	link(t, dir, "dangling", "old/x")
+	link(t, dir, "nowhere", "none/x")
+	link(t, dir, "mutual", "mutual")
+	workerEnds(t, start(t, s, "j-links", dir, "ls -d dangling nowhere mutual link; :", contained(t, s, "j-links", "working-tree", "")))
+	r := leftNothing(t, s, "j-links")
+	if out := has(t, s.Path("j-links", ""), "stdout"); out != "dangling\nnowhere\n" {
+		t.Errorf("it sees %q", out)
+	}
+	// link, sub/up, branchlink, stagedlink and round lead out, and mutual has no end.
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "6 symbolic links that lead out of its workspace, or through many others, are not in its copy") {
+		t.Errorf("warnings %q", text)
+	}
+}
+
+// A file that is replaced while it is copied is in the copy, old or new.
+func TestAFileIsReplacedDuringTheCopy(t *testing.T) {
+	dir, _ := dirty(t)
+	old, other := filepath.Join(dir, "old"), filepath.Join(dir, ".git", "other")
+	if err := os.WriteFile(other, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	over, replaced := make(chan struct{}), make(chan error)
+	go func() {
+		for {
+			select {
+			case <-over:
+				replaced <- nil
+				return
+			default:
+			}
+			if err := unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE); err != nil {
+				replaced <- err
+				return
+			}
+		}
+	}()
+	for i := range 8 {
+		s := withGit(t)
+		id := job.ID(fmt.Sprint("j-replaced-", i))
+		workerEnds(t, start(t, s, id, dir, "cat old", contained(t, s, id, "working-tree", "")))
+		r := leftNothing(t, s, id)
+		if out := has(t, s.Path(id, ""), "stdout"); out != "old\n" || r.Status != job.Completed {
+			t.Errorf("it is %s: %s, and sees %q", r.Status, r.Reason, out)
+		}
+	}
+	close(over)
+	if err := <-replaced; err != nil {
+		t.Error(err)
 	}
 }

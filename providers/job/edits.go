@@ -1,15 +1,15 @@
 package job
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"vmctl/internal/atomicfile"
 	"vmctl/internal/gitx"
 )
 
@@ -30,25 +30,22 @@ const (
 	Retyped EditKind = "retyped" // such as a file that became a symbolic link
 )
 
-// mostPatch is the longest patch that is kept with a record, in bytes.
-const mostPatch = 1 << 20
-
-// errLongPatch ends the output of a patch that is not kept.
-var errLongPatch = errors.New("the patch is too long")
-
-// remembering returns git in the tree of the copy with the repository beside it. No attribute of a file changes what it
+// remembering returns git in the tree of the copy with the repository of the copy. No attribute of a file changes what it
 // remembers.
-func (c *workCopy) remembering(args ...string) (gitx.Git, []string) {
-	return gitx.Git{Runner: c.git, Dir: c.tree()}, append([]string{
+func (c *workCopy) remembering() gitx.Git {
+	return gitx.Git{Runner: c.git, Dir: c.tree(), Options: []string{
 		"-c", "core.autocrlf=false", "-c", "core.fileMode=true", "-c", "core.symlinks=true", "-c", "core.safecrlf=false",
-		"-c", "core.bare=false", "--git-dir=" + filepath.Join(c.dir, baseName), "--work-tree=" + c.tree(),
-	}, args...)
+		"-c", "core.bare=false", "--git-dir=" + c.repository(), "--work-tree=" + c.tree(),
+	}}
 }
 
 // remember keeps how the copy is now.
 func (c *workCopy) remember(ctx context.Context) error {
-	base := filepath.Join(c.dir, baseName)
-	if _, err := (gitx.Git{Runner: c.git, Dir: c.dir}).Output(ctx, "init", "-q", "--bare", "--template=", base); err != nil {
+	base := c.repository()
+	if err := os.MkdirAll(c.own, 0o700); err != nil {
+		return err
+	}
+	if _, err := (gitx.Git{Runner: c.git, Dir: c.own}).Output(ctx, "init", "-q", "--bare", "--template=", base); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Join(base, "info"), 0o700); err != nil {
@@ -64,90 +61,92 @@ func (c *workCopy) remember(ctx context.Context) error {
 
 // now returns the tree of git that the copy is.
 func (c *workCopy) now(ctx context.Context) (string, error) {
-	git, args := c.remembering("add", "--all", "--force", ".")
-	if _, err := git.Output(ctx, args...); err != nil {
+	if _, err := c.remembering().Output(ctx, "add", "--all", "--force", "."); err != nil {
 		return "", err
 	}
-	git, args = c.remembering("write-tree")
-	return git.Output(ctx, args...)
+	return c.remembering().Output(ctx, "write-tree")
 }
 
-// into adds to an outcome what the job changed in its copy, and keeps the patch. What cannot be told is a warning.
-func (c *workCopy) into(ctx context.Context, o *Outcome, patch string) {
-	ctx, cancel := context.WithTimeout(ctx, copyLimit)
-	defer cancel()
-	if err := c.edits(ctx, o); err != nil {
-		o.Warnings = append(o.Warnings, "what it changed in its copy is not known: "+err.Error())
-		return
+// edits returns what the job changed in its copy.
+func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
+	if err := cmp.Or(unmounted(c.dir), unmounted(c.own), c.isIntact()); err != nil {
+		return nil, err
 	}
-	if len(o.Edits) == 0 {
-		return
+	if err := c.flatten(); err != nil {
+		return nil, err
 	}
-	var text capped
-	err := c.diff(ctx, &text, "--patch", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
-	if text.over {
-		err = fmt.Errorf("it is longer than %d bytes", mostPatch)
-	}
-	if err == nil {
-		err = atomicfile.Write(patch, text.Bytes(), 0o600)
-	}
+	repositories, err := c.repositories()
 	if err != nil {
-		o.Warnings = append(o.Warnings, "the patch of what it changed is not kept: "+err.Error())
-		return
-	}
-	o.Patch = true
-}
-
-func (c *workCopy) edits(ctx context.Context, o *Outcome) error {
-	repositories, err := c.flatten()
-	if len(repositories) > 0 {
-		o.Warnings = append(o.Warnings, fmt.Sprintf("it made repositories of git in its copy, whose commits are gone with it: %q", repositories))
-	}
-	if err != nil {
-		return err
+		return nil, err
 	}
 	after, err := c.now(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	git, args := c.remembering("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", c.base, after)
-	out, err := git.Filter(ctx, nil, args...)
+	out, err := c.remembering().Filter(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", c.base, after)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	all, err := rawChanges(out)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.Edits, o.EditCounts = []Edit{}, map[EditKind]int{}
+	kept := &keptEdits{Edits: []Edit{}, Warnings: []string{}}
 	for _, change := range all {
 		kind, known := map[string]EditKind{"A": Added, "M": Edited, "D": Removed, "T": Retyped}[change.status]
 		if !known {
-			return fmt.Errorf("git says %q of %s", change.status, change.path)
+			return nil, fmt.Errorf("git says %q of %s", change.status, change.path)
 		}
-		o.EditCounts[kind]++
-		if len(o.Edits) < mostChanged {
-			o.Edits = append(o.Edits, Edit{Path: change.path, Kind: kind})
-		}
+		kept.Edits = append(kept.Edits, Edit{Path: change.path, Kind: kind})
+	}
+	if len(repositories) > 0 {
+		kept.Warnings = append(kept.Warnings, fmt.Sprintf("it made repositories of git in its copy, whose commits are gone with it: %q", repositories))
 	}
 	if len(all) > mostChanged {
-		o.Warnings = append(o.Warnings, fmt.Sprintf("it changed %d files of its copy, of which the record names %d", len(all), mostChanged))
+		kept.Warnings = append(kept.Warnings, fmt.Sprintf("it changed %d files of its copy, of which the record names %d", len(all), mostChanged))
+	}
+	return kept, nil
+}
+
+// isIntact fails if the job has replaced the copy, or the repository that remembers how it was: git would read or write what a link
+// there leads to.
+func (c *workCopy) isIntact() error {
+	folders := []string{c.dir, c.tree(), c.own, c.repository(), filepath.Join(c.repository(), "objects"), filepath.Join(c.repository(), "info")}
+	for _, dir := range folders {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is no folder any more: its job replaced it", dir)
+		}
+	}
+	for _, dir := range folders[3:] {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if e.Type() == fs.ModeSymlink || e.Name() == "commondir" {
+				return fmt.Errorf("%s leads elsewhere: its job made it", filepath.Join(dir, e.Name()))
+			}
+		}
 	}
 	return nil
 }
 
 // flatten makes plain folders of the repositories that the job has made in its copy, and all of the copy readable: git would not look
-// into them. It returns the folders of the repositories, under the top.
-func (c *workCopy) flatten() (repositories []string, err error) {
+// into them. What made them repositories stays beside the copy, as long as that does.
+func (c *workCopy) flatten() error {
 	var found []string
-	err = filepath.WalkDir(c.tree(), func(name string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(c.tree(), func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case e.Name() == ".git":
 			found = append(found, name)
 			if e.IsDir() {
-				return fs.SkipDir
+				return cmp.Or(readable(name, e, 0o700), fs.SkipDir)
 			}
 		case e.IsDir():
 			return readable(name, e, 0o700)
@@ -157,12 +156,34 @@ func (c *workCopy) flatten() (repositories []string, err error) {
 		return nil
 	})
 	for _, name := range found {
-		err = errors.Join(err, removeTree(name))
-		if rel, failed := filepath.Rel(c.tree(), filepath.Dir(name)); failed == nil {
-			repositories = append(repositories, filepath.ToSlash(rel))
+		rel, failed := filepath.Rel(c.tree(), name)
+		aside := filepath.Join(c.own, asideName, rel)
+		if failed == nil {
+			failed = os.MkdirAll(filepath.Dir(aside), 0o700)
 		}
+		if failed == nil {
+			failed = os.Rename(name, aside)
+		}
+		err = errors.Join(err, failed)
 	}
-	return repositories, err
+	return err
+}
+
+// repositories returns the folders that were repositories before flatten, under the top.
+func (c *workCopy) repositories() (all []string, err error) {
+	aside := filepath.Join(c.own, asideName)
+	err = filepath.WalkDir(aside, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != ".git" {
+			return absent(err)
+		}
+		rel, err := filepath.Rel(aside, filepath.Dir(name))
+		all = append(all, filepath.ToSlash(rel))
+		if err == nil && e.IsDir() {
+			err = fs.SkipDir
+		}
+		return err
+	})
+	return all, err
 }
 
 // readable adds permissions of the owner to a file or folder that lacks them.
@@ -175,22 +196,6 @@ func readable(name string, e fs.DirEntry, wanted fs.FileMode) error {
 }
 
 // diff writes the differences between the beginning of the copy and its index.
-func (c *workCopy) diff(ctx context.Context, out *capped, how ...string) error {
-	git, args := c.remembering(append(append([]string{"diff-index", "--cached", "--no-renames"}, how...), c.base)...)
-	return git.Stream(ctx, nil, out, args...)
-}
-
-// capped keeps up to mostPatch bytes, and refuses more.
-type capped struct {
-	bytes.Buffer
-	over bool
-}
-
-// Write implements io.Writer.
-func (c *capped) Write(text []byte) (int, error) {
-	if c.Len()+len(text) > mostPatch {
-		c.over = true
-		return 0, errLongPatch
-	}
-	return c.Buffer.Write(text)
+func (c *workCopy) diff(ctx context.Context, out io.Writer, how ...string) error {
+	return c.remembering().Stream(ctx, nil, out, append(append([]string{"diff-index", "--cached", "--no-renames"}, how...), c.base)...)
 }

@@ -118,7 +118,7 @@ func (w *GuestWorker) start(ctx context.Context, r Record, me process.Identity) 
 	}
 	if _, err := w.Store.Update(ctx, w.ID, func(r *Record) error { return Run(r, me, nil, w.Now()) }); err != nil {
 		_ = w.end(ctx, "KILL") //nolint:errcheck // the first error counts
-		return &guestOutcome{Outcome: Outcome{ErrorCode: FinalizationFailed, Reason: err.Error()}}
+		return &guestOutcome{Outcome: Outcome{ErrorCode: CodeOf(err, FinalizationFailed), Reason: err.Error()}}
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func playWorker(dir string, id job.ID, phase string) error {
 		_, _ = os.Stdout.WriteString("there\n") //nolint:errcheck // the test notices
 		time.Sleep(time.Hour)
 	}
-	s := job.Store{Dir: dir, Owner: lockfile.Owner{PID: os.Getpid()}}
+	s := job.Store{Dir: dir, Owner: lockfile.Owner{PID: os.Getpid()}, Git: gitHere{}}
 	switch phase {
 	case "contends":
 		_, _ = os.Stdout.WriteString("there\n") //nolint:errcheck // the test notices
@@ -67,7 +67,7 @@ func playWorker(dir string, id job.ID, phase string) error {
 		return err
 	}
 	w := job.Worker{
-		Store: s, ID: id, Environ: []string{"PATH=" + os.Getenv("PATH")}, Git: gitHere{},
+		Store: s, ID: id, Environ: []string{"PATH=" + os.Getenv("PATH")},
 		Enter: func(context.Context, job.Record) (func() error, error) {
 			if phase == "queued" {
 				stay()
@@ -86,6 +86,9 @@ func playWorker(dir string, id job.ID, phase string) error {
 			if _, err := os.Stat(s.Path(id, "over")); err == nil && phase == "ended" {
 				stay() // the record does not say yet that the command has ended
 			}
+			if _, err := os.Stat(s.Path(id, "edits")); err == nil && phase == "kept" {
+				stay()
+			}
 			return time.Now()
 		},
 	}
@@ -97,16 +100,29 @@ func playWorker(dir string, id job.ID, phase string) error {
 			return noon.Add(time.Duration(len(text)) * time.Hour)
 		}
 	case "filling":
-		w.Git = gitStays{stay}
+		w.Store.Git = gitStays{"cat-file", dir, stay}
+	case "add", "diff-tree", "diff-index":
+		w.Store.Git = gitStays{phase, s.Path(id, "over"), stay}
+	case "fails 2", "fails 3":
+		w.Store.Git = gitFails{note: s.Path(id, "asked"), most: int(phase[len(phase)-1] - '0')}
+	case "locked":
+		withLockedRecord(&w)
+	case "poor":
+		return cleanPoorly(s)
+	case "reconciles", "cancels", "prunes", "prunes bare":
+		return tidy(s, id, phase)
 	case "copies":
 		told := false
-		w.Git, w.Ready = gitCopies{store: s, id: id, told: &told}, func(error) { told = true }
+		w.Store.Git, w.Ready = gitCopies{store: s, id: id, told: &told}, func(error) { told = true }
 	case "looks":
-		w.Git = gitAsks{store: s, id: id}
+		w.Store.Git = gitAsks{store: s, id: id}
 	case "retries":
 		w.Backoff = []time.Duration{time.Millisecond, time.Millisecond}
 	case "waits":
 		w.Backoff = []time.Duration{time.Hour}
+	}
+	if strings.HasPrefix(phase, "openat ") || strings.HasPrefix(phase, "mkdirat ") {
+		return workOnBadDisk(w, phase)
 	}
 	ctx := context.Background()
 	if phase == "asked" || phase == "waits" {

@@ -194,13 +194,19 @@ func (o Observer) NeedsWorker(r Record) bool {
 	return verdict == process.Gone || verdict == process.Reused
 }
 
-// Reconcile writes what Derive finds, if the record is still the one that it was found for.
+// Reconcile writes what Derive finds, if the record is still the one that it was found for, and keeps before what the job
+// changed in its copy.
 func (s Store) Reconcile(ctx context.Context, r Record, o Observer) (Record, error) {
 	d := o.Derive(ctx, r)
 	if r.Status.IsTerminal() || !d.Status.IsTerminal() {
 		return r, nil
 	}
+	end := s.endCopy(ctx, r)
+	if err := end.later(ctx); err != nil {
+		return r, err
+	}
 	return s.Commit(ctx, r.ID, r.Revision, func(r *Record) error {
+		end.into(r)
 		if d.Code == NotLaunched {
 			return Abandon(r, d.Code, d.Reason, o.Now)
 		}
@@ -210,11 +216,14 @@ func (s Store) Reconcile(ctx context.Context, r Record, o Observer) (Record, err
 
 // ReconcileAll reconciles all records, and returns those that it ended. A record that cannot be read
 // or written stays as it is, and has an error in failed; one that somebody wrote meanwhile is right
-// already.
+// already. Of jobs that had ended before it keeps and removes what was left then: see LeftCopyError.
 func (s Store) ReconcileAll(ctx context.Context, o Observer) (closed []Record, failed []error, err error) {
 	all, failed, err := s.List()
 	for _, r := range all {
 		after, err := s.Reconcile(ctx, r, o)
+		if err == nil && r.Status.IsTerminal() {
+			_, err = s.clean(ctx, r, o)
+		}
 		var (
 			conflict *ConflictError
 			none     *NotFoundError

@@ -213,7 +213,7 @@ func TestARecordOfTheFirstVersionIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := strings.NewReplacer(`"format_version": 3`, `"format_version": 1`, `  "launcher": null,`+"\n", "").Replace(string(text))
+	old := strings.NewReplacer(fmt.Sprintf(`"format_version": %d`, job.FormatVersion), `"format_version": 1`, `  "launcher": null,`+"\n", "").Replace(string(text))
 	if strings.Contains(old, "launcher") || !strings.Contains(old, `"format_version": 1`) {
 		t.Fatalf("the record is not of version 1:\n%s", old)
 	}

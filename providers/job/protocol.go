@@ -48,6 +48,15 @@ func Run(r *Record, worker process.Identity, command *process.Identity, now time
 	return nil
 }
 
+// Keeps records that the command of a worker has ended, and that the worker keeps what it changed in its copy: that may take a while.
+func Keeps(r *Record, worker process.Identity) error {
+	if r.Status != Running || !owns(r, worker) {
+		return &StateError{ID: r.ID, Status: r.Status, Want: "keep the changes of"}
+	}
+	r.Reason = "its command has ended, and what it changed in its copy is being kept"
+	return nil
+}
+
 // TakeUp gives a job to another worker, because its own is gone.
 func TakeUp(r *Record, worker process.Identity) error {
 	if r.Status.IsTerminal() || r.Status == Queued || r.Worker == nil {
@@ -59,17 +68,15 @@ func TakeUp(r *Record, worker process.Identity) error {
 
 // Outcome holds the end of a run, as its worker saw it.
 type Outcome struct {
-	ExitCode   *int
-	ErrorCode  ErrorCode // "": by itself
-	Reason     string
-	Leftovers  []string
-	Warnings   []string
-	Changed    []string // as of a Record
-	Edits      []Edit   // as of a Record, as are the next two
-	EditCounts map[EditKind]int
-	Patch      bool
-	Agent      *Report // nil: the command is no agent
-	Requested  bool    // its worker was asked to end it
+	ExitCode  *int
+	ErrorCode ErrorCode // "": by itself
+	Reason    string
+	Leftovers []string
+	Warnings  []string
+	Changed   []string // as of a Record
+	Agent     *Report  // nil: the command is no agent
+	Requested bool     // its worker was asked to end it
+	copy      copyEnd
 }
 
 // Finish writes how the run ended. The exit code decides nothing once a cancel was asked for: a
@@ -84,7 +91,8 @@ func Finish(r *Record, worker process.Identity, o Outcome, now time.Time) error 
 		return &StateError{ID: r.ID, Status: r.Status, Want: "finish"}
 	}
 	r.Status, r.ErrorCode, r.Reason, r.ExitCode, r.Ended = next, code, reason, o.ExitCode, now
-	r.Changed, r.Edits, r.EditCounts, r.Patch = o.Changed, o.Edits, o.EditCounts, o.Patch
+	r.Changed = o.Changed
+	o.copy.into(r)
 	if o.Agent != nil && o.Agent.Session != "" {
 		r.Session = o.Agent.Session
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,28 @@ func TestOnlyTheTransitionsOfTheTable(t *testing.T) {
 		}
 		if diff := cmp.Diff(want[from], got); diff != "" {
 			t.Errorf("from %s (-want +got):\n%s", from, diff)
+		}
+	}
+}
+
+// A record that has ended changes in what it says of its copy, and in nothing else.
+func TestARecordThatHasEndedStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*job.Record)
+		may    bool
+	}{
+		"nothing": {func(*job.Record) {}, true},
+		"its edits": {func(r *job.Record) {
+			r.Edits, r.Patch, r.PatchBytes = []job.Edit{{Path: "a", Kind: job.Added}}, true, 7
+		}, true},
+		"its copy":  {func(r *job.Record) { r.LeftCopy = &job.LeftCopy{Path: "/copy"}; r.Warnings = []string{"it stays"} }, true},
+		"reason":    {func(r *job.Record) { r.Reason = "another" }, false},
+		"exit code": {func(r *job.Record) { r.ExitCode = exit(0) }, false},
+		"both":      {func(r *job.Record) { r.LeftCopy, r.Ended = &job.LeftCopy{Path: "/copy"}, noon }, false},
+	} {
+		r := job.Record{ID: "j", Status: job.Stale, Revision: 4, ExitCode: exit(1)}
+		if err := job.Apply(&r, func(r *job.Record) error { c.change(r); return nil }); err == nil != c.may || r.Revision == 5 != c.may {
+			t.Errorf("%s: revision %d, %v; it may change: %t", name, r.Revision, err, c.may)
 		}
 	}
 }
@@ -183,5 +206,23 @@ func TestCommitRefusesAnOldRevision(t *testing.T) {
 	var conflict *job.ConflictError
 	if !errors.As(err, &conflict) {
 		t.Errorf("a commit at revision 1 of a record at revision 2: %v, want a conflict", err)
+	}
+}
+
+// A word of a record that this version does not know is not guessed.
+func TestUnknownWordsOfARecordAreNotGuessed(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	for id, r := range map[job.ID]job.Record{
+		"jail": {Containment: "jail"}, "all": {Containment: job.InCopy, Scope: "all"}, "known": {Containment: job.InCopy, Scope: job.Staged}, "old": {},
+	} {
+		r.ID = id
+		if _, err := s.Create(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, unread, err := s.List()
+	if text := errors.Join(unread...).Error(); err != nil || len(all) != 2 || len(unread) != 2 ||
+		!strings.Contains(text, `containment "jail" is not known here`) || !strings.Contains(text, `scope "all" is not known here`) {
+		t.Errorf("%d are read, and of the others it is said:\n%s\n%v", len(all), text, err)
 	}
 }

@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -14,7 +15,8 @@ const Keep = 50
 
 // Prune removes the records and the output of ended jobs, the oldest first, until keep of each workspace are left,
 // and of each folder for those that ran in no workspace. What has not ended stays, and so do the newest job of each block
-// and the newest of it that has ended a run, which tells whether the block is due, and what cannot be read. So do not the folders without a record that a killed vmctl left. Nothing outside of the store is
+// and the newest of it that has ended a run, which tells whether the block is due, and what cannot be read, and what still has
+// its copy, or something mounted in its folder. So do not the folders without a record that a killed vmctl left. Nothing outside of the store is
 // removed. The error has what could not be removed.
 func (s Store) Prune(keep int, now time.Time) (removed []ID, err error) {
 	all, _, err := s.List()
@@ -32,14 +34,22 @@ func (s Store) Prune(keep int, now time.Time) (removed []ID, err error) {
 	kept := map[string]int{}
 	var errs []error
 	for _, name := range bare {
+		if err := unmounted(s.Path(ID(name), "")); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", s.Path(ID(name), ""), err))
+			continue
+		}
 		errs = append(errs, root.RemoveAll(name))
 	}
 	for _, r := range all {
-		if !r.Status.IsTerminal() || stays[r.ID] {
+		if !r.Status.IsTerminal() || stays[r.ID] || !isGone(s.Path(r.ID, copyFolder)) {
 			continue
 		}
 		place := cmp.Or(r.Workspace, "folder "+r.Dir)
 		if kept[place]++; kept[place] <= keep {
+			continue
+		}
+		if err := unmounted(s.Path(r.ID, "")); err != nil {
+			errs = append(errs, fmt.Errorf("remove %s: %w", s.Path(r.ID, ""), err))
 			continue
 		}
 		// The record goes first: a job without one is not listed, whatever is left of it.
@@ -60,7 +70,7 @@ func (s Store) bareFolders(now time.Time) (names []string) {
 		if !e.IsDir() || ID(e.Name()).Check() != nil {
 			continue
 		}
-		if _, err := os.Lstat(s.Path(ID(e.Name()), recordFile)); !errors.Is(err, fs.ErrNotExist) {
+		if id := ID(e.Name()); !isGone(s.Path(id, recordFile)) || !isGone(s.Path(id, copyFolder)) {
 			continue
 		}
 		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) >= Window {

@@ -13,7 +13,7 @@ import (
 )
 
 // FormatVersion is the version of the schema of records. Those of earlier versions are read too: they lack keys.
-const FormatVersion = 3
+const FormatVersion = 4
 
 // Record is all that is known about one job. Every key is always there. Records hold no secret: of
 // the environment they hold the names, of the prompt the beginning.
@@ -58,16 +58,17 @@ type Record struct {
 	// Changed names the files of its repository that differ from before the run, committed or not: paths
 	// under the top, sorted, at most 1,000. null: nobody can tell.
 	Changed []string `json:"changed"`
-	// Containment says where the job may write: "worktree" is a copy of its workspace that is gone afterwards, "none" or
-	// "" the workspace. Scope is the part of the workspace that the copy holds, and Base the commit that the scope
-	// branch-diff compares with.
-	Containment string `json:"containment"`
-	Scope       string `json:"scope"`
-	Base        string `json:"base"`
+	// Containment says where the job may write; "": in the workspace, as in records of earlier versions. Scope is the part of the
+	// workspace that the copy holds, and Base the commit that the scope branch-diff compares with.
+	Containment Containment `json:"containment"`
+	Scope       Scope       `json:"scope"`
+	Base        string      `json:"base"`
 	// Edits names what the job changed in its copy, sorted by path, at most 1,000; null: there is no copy, or nobody can tell.
 	Edits      []Edit           `json:"edits"`
 	EditCounts map[EditKind]int `json:"edit_counts"` // of all edits
 	Patch      bool             `json:"patch"`       // the edits are in the file patch beside the record
+	PatchBytes int64            `json:"patch_bytes"` // its size
+	LeftCopy   *LeftCopy        `json:"left_copy"`   // the copy, if it has ended and that is still there; nil: it is gone, or there was none
 }
 
 // Marker is the variable that names the job to every process of it, also to its worker.
@@ -160,6 +161,8 @@ const (
 	PromptMissing      ErrorCode = "prompt_missing"
 	CopyFailed         ErrorCode = "copy_failed" // its copy was not made: it did not start
 	FinalizationFailed ErrorCode = "finalization_failed"
+	DiskFull           ErrorCode = "disk_full"
+	Locked             ErrorCode = "locked"       // another process held the lock of its record for too long
 	NoResult           ErrorCode = "no_result"    // the agent exited with 0, and gave no result
 	AgentFailed        ErrorCode = "agent_failed" // as its result says
 	RateLimited        ErrorCode = "rate_limited" // its provider refuses the agent for its rate

@@ -97,17 +97,19 @@ func (t *retry) start(ctx context.Context, session string) (*process.Child, Outc
 	}
 	child, lost, err := t.worker.spawn(r, t.prompt)
 	if err != nil {
-		return nil, Outcome{ErrorCode: SpawnFailed, Reason: err.Error()}
+		return nil, Outcome{ErrorCode: CodeOf(err, SpawnFailed), Reason: err.Error()}
 	}
 	id, err := settle(ctx, child)
+	code := SpawnFailed
 	if err == nil {
+		code = FinalizationFailed
 		_, err = t.worker.Store.Update(ctx, t.worker.ID, func(r *Record) error {
 			r.Warnings = append(r.Warnings, lost...)
 			return Retry(r, t.me, id, "")
 		})
 	}
 	if err != nil {
-		return nil, t.worker.give(ctx, child, SpawnFailed, err)
+		return nil, t.worker.give(ctx, child, CodeOf(err, code), err)
 	}
 	return child, Outcome{}
 }

@@ -12,27 +12,36 @@ import (
 	"vmctl/internal/gitx"
 )
 
-// The scopes of a job: the part of its workspace that it sees.
+// Scope is the part of its workspace that a job sees.
+type Scope string
+
+// The scopes.
 const (
-	scopeWorkingTree = "working-tree" // what git tracks as it is on the disk, and what is neither tracked nor ignored
-	scopeStaged      = "staged"       // the files of the index that differ from HEAD, as they are staged
-	scopeBranchDiff  = "branch-diff"  // the files that the commits since the base changed, as they are in HEAD
-	scopeHead        = "head"         // all files of HEAD
+	WorkingTree Scope = "working-tree" // what git tracks as it is on the disk, and what is neither tracked nor ignored
+	Staged      Scope = "staged"       // the files of the index that differ from HEAD, as they are staged
+	BranchDiff  Scope = "branch-diff"  // the files that the commits since the base changed, as they are in HEAD
+	Head        Scope = "head"         // all files of HEAD
 )
 
-// containedInCopy is the containment in which a job writes to a copy of its workspace alone.
-const containedInCopy = "worktree"
+// Containment says where a job may write.
+type Containment string
+
+// The containments.
+const (
+	Uncontained Containment = "none"     // in its workspace
+	InCopy      Containment = "worktree" // in a copy of its workspace, which is gone afterwards
+)
 
 // CheckContainment fails unless a job may have a containment and a scope together.
-func CheckContainment(containment, scope string) error {
-	scopes := []string{scopeWorkingTree, scopeStaged, scopeBranchDiff, scopeHead}
+func CheckContainment(containment Containment, scope Scope) error {
+	scopes := []Scope{WorkingTree, Staged, BranchDiff, Head}
 	switch {
-	case containment != "none" && containment != containedInCopy:
-		return fmt.Errorf("there is no containment %q: it is none or %s", containment, containedInCopy)
+	case containment != Uncontained && containment != InCopy:
+		return fmt.Errorf("there is no containment %q: it is %s or %s", containment, Uncontained, InCopy)
 	case !slices.Contains(scopes, scope):
-		return fmt.Errorf("there is no scope %q: the scopes are %s", scope, strings.Join(scopes, ", "))
-	case scope != scopeWorkingTree && containment != containedInCopy:
-		return fmt.Errorf("the scope %s needs the containment %s: without a copy, a job sees its whole workspace", scope, containedInCopy)
+		return fmt.Errorf("there is no scope %q: the scopes are %s", scope, joined(scopes))
+	case scope != WorkingTree && containment != InCopy:
+		return fmt.Errorf("the scope %s needs the containment %s: without a copy, a job sees its whole workspace", scope, InCopy)
 	}
 	return nil
 }
@@ -40,7 +49,11 @@ func CheckContainment(containment, scope string) error {
 // scopeTries is the number of times that git is asked for the files of a scope.
 const scopeTries = 3
 
-const modeLink = "120000"
+// The modes of git.
+const (
+	modeLink    = "120000"
+	modeProgram = "100755"
+)
 
 // scopeFile is one file of a scope.
 type scopeFile struct {
@@ -51,7 +64,7 @@ type scopeFile struct {
 
 // scopeFiles returns the files of a scope, each once and sorted. Where git cannot say, it fails: nobody guesses what is ignored.
 // base is the commit that branch-diff compares with.
-func scopeFiles(ctx context.Context, git gitx.Git, scope, base string) (files []scopeFile, err error) {
+func scopeFiles(ctx context.Context, git gitx.Git, scope Scope, base string) (files []scopeFile, err error) {
 	for range scopeTries {
 		if files, err = listScope(ctx, git, scope, base); err == nil || ctx.Err() != nil {
 			break
@@ -64,10 +77,10 @@ func scopeFiles(ctx context.Context, git gitx.Git, scope, base string) (files []
 	return slices.CompactFunc(files, func(a, b scopeFile) bool { return a.path == b.path }), nil
 }
 
-func listScope(ctx context.Context, git gitx.Git, scope, base string) ([]scopeFile, error) {
+func listScope(ctx context.Context, git gitx.Git, scope Scope, base string) ([]scopeFile, error) {
 	raw := []string{"--raw", "-z", "--no-renames", "--no-abbrev", "--diff-filter=d"}
 	switch scope {
-	case scopeWorkingTree:
+	case WorkingTree:
 		out, err := git.Filter(ctx, nil, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 		if err != nil {
 			return nil, err
@@ -79,13 +92,13 @@ func listScope(ctx context.Context, git gitx.Git, scope, base string) ([]scopeFi
 			}
 		}
 		return files, nil
-	case scopeStaged:
+	case Staged:
 		head, err := headOrEmpty(ctx, git)
 		if err != nil {
 			return nil, err
 		}
 		return rawFiles(git.Filter(ctx, nil, append(append([]string{"diff-index", "--cached"}, raw...), head)...))
-	case scopeBranchDiff:
+	case BranchDiff:
 		if base == "" {
 			return nil, errors.New("the commit that the branch began at is not known")
 		}
@@ -94,14 +107,14 @@ func listScope(ctx context.Context, git gitx.Git, scope, base string) ([]scopeFi
 			return nil, err
 		}
 		return rawFiles(git.Filter(ctx, nil, append(append([]string{"diff-tree", "-r"}, raw...), from, "HEAD")...))
-	case scopeHead:
+	case Head:
 		empty, err := emptyTree(ctx, git)
 		if err != nil {
 			return nil, err
 		}
 		return rawFiles(git.Filter(ctx, nil, append(append([]string{"diff-tree", "-r"}, raw...), empty, "HEAD")...))
 	default:
-		return nil, fmt.Errorf("there is no scope %q", scope)
+		panic("job: scope " + scope)
 	}
 }
 
@@ -158,4 +171,12 @@ func rawChanges(out []byte) (all []rawChange, err error) {
 func staysInside(at, target string) bool {
 	clean := path.Join(path.Dir(at), target)
 	return target != "" && !path.IsAbs(target) && clean != ".." && !strings.HasPrefix(clean, "../")
+}
+
+func joined(scopes []Scope) string {
+	var all []string
+	for _, s := range scopes {
+		all = append(all, string(s))
+	}
+	return strings.Join(all, ", ")
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vmctl/internal/atomicfile"
+	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
 )
 
@@ -21,6 +22,7 @@ import (
 type Store struct {
 	Dir   string // absolute; it need not exist
 	Owner lockfile.Owner
+	Git   gitx.Runner // on this host; nil: nobody looks at what jobs change, and a copy in which one may have changed something stays
 }
 
 // The names of the files of a job.
@@ -31,7 +33,10 @@ const (
 	environFile = "environ"
 	tempFolder  = "tmp"
 	copyFolder  = "copy"
+	baseFolder  = "base"      // of what is remembered of the copy, where its job has no business
+	copyLock    = "copy.lock" // held while what a job changed in its copy is being kept
 	patchFile   = "patch"
+	editsFile   = "edits"
 )
 
 // lockWait limits the wait of a writer for another: each holds the lock for one write.
@@ -130,6 +135,10 @@ func decode(data []byte) (Record, error) {
 	switch {
 	case r.FormatVersion < 1 || r.FormatVersion > FormatVersion:
 		return r, fmt.Errorf("format version %d is not known here", r.FormatVersion)
+	case !slices.Contains([]Containment{"", Uncontained, InCopy}, r.Containment):
+		return r, fmt.Errorf("containment %q is not known here", string(r.Containment))
+	case !slices.Contains([]Scope{"", WorkingTree, Staged, BranchDiff, Head}, r.Scope):
+		return r, fmt.Errorf("scope %q is not known here", string(r.Scope))
 	case !slices.Contains(Statuses(), r.Status):
 		return r, fmt.Errorf("status %q is not known here", string(r.Status))
 	}
@@ -207,14 +216,19 @@ func (s Store) change(id ID, revision int64, change func(*Record) error) (Record
 		return was, err
 	}
 	if r.Status.IsTerminal() {
-		r.Warnings = append(r.Warnings, s.dropHandoff(id)...)
-		r.Warnings = append(r.Warnings, s.dropPrivate(id)...)
+		left, stays := s.dropPrivate(r)
+		for _, warning := range append(s.dropHandoff(id), stays...) {
+			if !slices.Contains(r.Warnings, warning) { // it may be told again
+				r.Warnings = append(r.Warnings, warning)
+			}
+		}
+		r.LeftCopy = left
 	}
 	return r, s.write(r)
 }
 
-// Apply makes a change to a record, and refuses a transition that is none. It is the only way in
-// which a record changes.
+// Apply makes a change to a record, and refuses a transition that is none. One that has ended changes in what it says of its
+// copy alone. Apply is the only way in which a record changes.
 func Apply(r *Record, change func(*Record) error) error {
 	next := *r
 	if err := change(&next); errors.Is(err, errUnchanged) {
@@ -222,22 +236,12 @@ func Apply(r *Record, change func(*Record) error) error {
 	} else if err != nil {
 		return err
 	}
-	if next.Status != r.Status && !r.Status.May(next.Status) || next.Status == r.Status && r.Status.IsTerminal() {
+	if next.Status != r.Status && !r.Status.May(next.Status) || next.Status == r.Status && r.Status.IsTerminal() && !concernsCopy(*r, next) {
 		return &StateError{ID: r.ID, Status: r.Status, Want: "make " + string(next.Status)}
 	}
 	next.Revision, next.ID, next.FormatVersion = r.Revision+1, r.ID, r.FormatVersion
 	*r = next
 	return nil
-}
-
-// dropPrivate removes what is private to the run of a job: its copy and its TMPDIR. The warnings name what stays.
-func (s Store) dropPrivate(id ID) (warnings []string) {
-	for _, name := range []string{copyFolder, tempFolder} {
-		if err := removeTree(s.Path(id, name)); err != nil {
-			warnings = append(warnings, err.Error())
-		}
-	}
-	return warnings
 }
 
 func (s Store) write(r Record) error {

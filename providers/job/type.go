@@ -37,11 +37,11 @@ func Type(h Host) providers.Type {
 
 // check returns what no job can do.
 func check(_ spec.Kind, want cty.Value) (flaws []spec.Flaw) {
-	scope, containment := ctyread.Text(want, "scope"), ctyread.Text(want, "containment")
-	if scope != "" && scope != scopeWorkingTree && containment == "none" {
+	scope, containment := Scope(ctyread.Text(want, "scope")), Containment(ctyread.Text(want, "containment"))
+	if scope != "" && scope != WorkingTree && containment == Uncontained {
 		flaws = append(flaws, spec.Flaw{
 			Path: "scope", Summary: "A scope needs containment",
-			Detail: fmt.Sprintf("`scope = %q` needs `containment = %q`: without a copy, a job sees its whole workspace.", scope, containedInCopy),
+			Detail: fmt.Sprintf("`scope = %q` needs `containment = %q`: without a copy, a job sees its whole workspace.", scope, InCopy),
 		})
 	}
 	command := ctyread.Attr(want, "command")

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"vmctl/internal/lockfile"
-	"vmctl/internal/process"
 	"vmctl/providers"
 	"vmctl/providers/guest"
 	"vmctl/providers/job"
@@ -39,16 +38,7 @@ func prepared(t *testing.T, r job.Record) (job.Store, job.ID) {
 // workAs runs a worker as a role of playWorker to its end.
 func workAs(t *testing.T, s job.Store, id job.ID, phase string) job.Record {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := append(os.Environ(), role+"="+s.Dir+"|"+string(id)+"|"+phase, job.Marker+"="+string(id))
-	worker, err := process.Host{}.Start(process.Command{Path: program, Env: env, Stderr: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	workerEnds(t, worker)
+	workerEnds(t, background(t, s, id, phase))
 	r, err := s.Read(id)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"vmctl/internal/clock"
-	"vmctl/internal/gitx"
 	"vmctl/internal/process"
 )
 
@@ -22,7 +21,6 @@ type Worker struct {
 	ID        ID
 	Environ   []string // of the command, all of it but TMPDIR
 	Now       func() time.Time
-	Git       gitx.Runner // on this host; nil: nobody looks at what the command changes
 	// Enter keeps others from taking down what the job runs in, until leave is called; nil: nothing
 	// has to be kept.
 	Enter func(context.Context, Record) (leave func() error, err error)
@@ -80,15 +78,22 @@ func (w *Worker) Run(ctx context.Context) error {
 		before := o.Warnings
 		o = again.run(ctx, w.watch(ctx, r, started))
 		o.Warnings = append(before, o.Warnings...)
+		if private != nil {
+			_, _ = w.Store.Update(own, w.ID, func(r *Record) error { return Keeps(r, me) }) //nolint:errcheck // it decides nothing: the end counts
+		}
 		seen.into(own, &o)
 		if private != nil {
-			private.into(own, &o, w.Store.Path(w.ID, patchFile))
 			if len(o.Changed) > 0 {
 				o.Warnings = append(o.Warnings, fmt.Sprintf("%d files of its workspace itself changed while it ran in a copy", len(o.Changed)))
 			}
 		}
 	} else {
 		w.Ready(errors.New(o.Reason))
+	}
+	if o.ErrorCode == StopFailed { // what lives may write on
+		o.copy.err = errors.New(o.Reason)
+	} else {
+		o.copy = w.Store.endCopy(own, r)
 	}
 	// Whoever reads that the job has ended may take down what it ran in at once.
 	if err := leave(); err != nil {
@@ -100,7 +105,7 @@ func (w *Worker) Run(ctx context.Context) error {
 // contain makes the copy that a job runs in if it is contained, and leads r there. nil: it needs none, or the outcome says
 // why there is none.
 func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
-	if r.Containment != containedInCopy {
+	if r.Containment != InCopy {
 		return nil, Outcome{}
 	}
 	w.Ready(nil) // nobody waits for a copy of a large workspace: the record says who makes it
@@ -109,7 +114,7 @@ func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
 	defer done()
 	private, warnings, err := w.makeCopy(ctx, *r)
 	if err != nil {
-		return nil, Outcome{ErrorCode: CopyFailed, Reason: err.Error(), Requested: ctx.Err() != nil}
+		return nil, Outcome{ErrorCode: CodeOf(err, CopyFailed), Reason: err.Error(), Requested: ctx.Err() != nil}
 	}
 	r.Dir = private.work()
 	return private, Outcome{Warnings: warnings}
@@ -148,10 +153,8 @@ func (w *Worker) enter(ctx context.Context) (leave func() error, err error) {
 	return nil, errors.Join(err, failed)
 }
 
-// finish removes what is private to the run, and then writes how it ended. If that fails the record
-// gets at least the reason.
+// finish writes how the run ended. If that fails the record gets at least the reason.
 func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) error {
-	o.Warnings = append(o.Warnings, w.Store.dropPrivate(w.ID)...)
 	w.drained(ctx)
 	r, err := w.Store.Read(w.ID)
 	if err == nil {
@@ -166,7 +169,7 @@ func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) err
 	case errors.Is(err, fs.ErrNotExist): // who read that it has ended has removed it while its folder was synced
 		return nil
 	}
-	o.ErrorCode, o.Reason = FinalizationFailed, err.Error()
+	o.ErrorCode, o.Reason = CodeOf(err, FinalizationFailed), err.Error()
 	_, again := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
 	return errors.Join(err, again)
 }
@@ -185,7 +188,7 @@ func (w *Worker) start(asked context.Context, r Record, me process.Identity) (*p
 	defer stdin.Close() //nolint:errcheck // the child has its own
 	child, lost, err := w.spawn(r, stdin)
 	if err != nil {
-		return nil, Outcome{ErrorCode: SpawnFailed, Reason: err.Error()}
+		return nil, Outcome{ErrorCode: CodeOf(err, SpawnFailed), Reason: err.Error()}
 	}
 	id, err := settle(ctx, child)
 	if err != nil {
@@ -196,7 +199,7 @@ func (w *Worker) start(asked context.Context, r Record, me process.Identity) (*p
 		return Run(r, me, id, w.Now())
 	})
 	if err != nil {
-		return nil, w.give(ctx, child, FinalizationFailed, err)
+		return nil, w.give(ctx, child, CodeOf(err, FinalizationFailed), err)
 	}
 	return child, Outcome{}
 }
@@ -235,7 +238,7 @@ func (w *Worker) spawn(r Record, stdin *os.File) (child *process.Child, lost []s
 		return nil, nil, err
 	}
 	environ := append(append([]string{}, w.Environ...), "TMPDIR="+temp, Marker+"="+string(w.ID))
-	if r.Containment == containedInCopy { // a repository around the copy is none of the job's
+	if r.Containment == InCopy { // a repository around the copy is none of the job's
 		environ = append(environ, "GIT_CEILING_DIRECTORIES="+w.Store.Path(w.ID, copyFolder))
 	}
 	path, err := process.LookPath(r.Command[0], r.Dir, environ)

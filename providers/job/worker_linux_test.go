@@ -54,6 +54,13 @@ func startAs(t *testing.T, s job.Store, id job.ID, dir, script, phase string, pr
 	if prepare != nil {
 		prepare()
 	}
+	t.Cleanup(func() { endAll(t, r) })
+	return background(t, s, id, phase)
+}
+
+// background starts a worker of a job in a phase.
+func background(t *testing.T, s job.Store, id job.ID, phase string) *process.Child {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +70,6 @@ func startAs(t *testing.T, s job.Store, id job.ID, dir, script, phase string, pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { endAll(t, r) })
 	return worker
 }
 

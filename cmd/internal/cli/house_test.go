@@ -32,6 +32,7 @@ type house struct {
 	engines  bool   // there are engines and what is inside of them, beside the types of the memory
 	builtIn  bool   // the systems are vmctl's own, and not the memory
 	platform string // of the build
+	program  string // vmctl's own; "": it is not known
 }
 
 const small = `
@@ -136,7 +137,7 @@ func (h *house) runIn(ctx context.Context, args ...string) ending {
 		Args: args, Stdin: stdin, Stdout: &stdout, Stderr: &stderr,
 		Terminal: cli.Terminal{In: h.tty, Out: h.terminal.Out, Size: h.terminal.Size},
 		Environ:  append([]string{"HOME=" + h.home}, h.environ...),
-		Dir:      h.dir, UID: 1000, Now: noon, Rand: &h.random, Types: types,
+		Dir:      h.dir, Program: h.program, UID: 1000, Now: noon, Rand: &h.random, Types: types,
 		HomeOf: func(user string) string { return map[string]string{"me": h.home}[user] },
 		Build:  cli.Build{Version: "0.1.0", Go: "go1.26", Platform: h.platform},
 	})

@@ -54,7 +54,7 @@ func (a *app) jobWorkerCommand() *cobra.Command {
 				return errors.New("watch a job: there is nobody to report to")
 			}
 			ready := func(err error) { job.Tell(out, err); _ = out.Close() } //nolint:errcheck // nothing else is said
-			s := job.Store{Dir: args[0], Owner: a.jobOwner(jobWorker)}
+			s := a.jobStore(args[0], jobWorker)
 			r, err := s.Read(job.ID(args[1]))
 			if err != nil {
 				ready(err)
@@ -65,7 +65,6 @@ func (a *app) jobWorkerCommand() *cobra.Command {
 			}
 			w := job.Worker{
 				Store: s, ID: r.ID, Environ: a.env.Environ, Now: a.now, Ready: ready, Backoff: job.Backoff(),
-				Git:   workspace.Runner(func() (providers.Guest, error) { return onThisHost(a.env) }),
 				Enter: func(ctx context.Context, r job.Record) (func() error, error) { return a.occupy(ctx, s, r) },
 			}
 			return w.Run(cmd.Context())
@@ -85,7 +84,13 @@ func (a *app) jobOwner(command string) lockfile.Owner {
 
 // jobs returns the records of the jobs of a project.
 func (a *app) jobs(p *project, command string) job.Store {
-	return job.Store{Dir: filepath.Join(p.dir, jobRecords), Owner: a.jobOwner(command)}
+	return a.jobStore(filepath.Join(p.dir, jobRecords), command)
+}
+
+// jobStore returns the records of the jobs in a folder.
+func (a *app) jobStore(dir, command string) job.Store {
+	git := workspace.Runner(func() (providers.Guest, error) { return onThisHost(a.env) })
+	return job.Store{Dir: dir, Owner: a.jobOwner(command), Git: git}
 }
 
 // jobProblem returns an error about a job with its class and its next command.

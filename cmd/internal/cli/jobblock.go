@@ -19,7 +19,7 @@ import (
 func (a *app) jobType() providers.Type {
 	return job.Type(job.Host{
 		Records: func(s providers.Settings) job.Store { // beside the provider's own folder, which it does not use
-			return job.Store{Dir: filepath.Join(filepath.Dir(s.Dir), jobRecords), Owner: a.jobOwner("job")}
+			return a.jobStore(filepath.Join(filepath.Dir(s.Dir), jobRecords), "job")
 		},
 		Start: a.startBlock, Observer: a.observer, TakeUp: a.takeUp,
 	})

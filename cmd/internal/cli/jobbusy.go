@@ -107,6 +107,9 @@ func (a *app) reconcileJobs(ctx context.Context, p *project, command string) err
 			next = a.againLine(r)
 		}
 		view.Warning(a.errScreen(), fmt.Sprintf("job %s is %s: %s; %s", r.ID, r.Status, r.Reason, next))
+		if r.LeftCopy != nil {
+			view.Warning(a.errScreen(), (&job.LeftCopyError{ID: r.ID, Left: *r.LeftCopy}).Error())
+		}
 	}
 	for _, err := range failed {
 		view.Warning(a.errScreen(), err.Error())

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"vmctl/internal/ctyread"
+	"vmctl/providers/job"
 	"vmctl/spec"
 )
 
@@ -13,7 +14,7 @@ import (
 func containedInVMs(c *spec.Config) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	for _, r := range c.Resources {
-		if r.Address.Kind != spec.Job || ctyread.Text(r.Want, "containment") != "worktree" {
+		if r.Address.Kind != spec.Job || job.Containment(ctyread.Text(r.Want, "containment")) != job.InCopy {
 			continue
 		}
 		for _, used := range r.Uses {
@@ -23,7 +24,7 @@ func containedInVMs(c *spec.Config) hcl.Diagnostics {
 			}
 			diags = append(diags, &hcl.Diagnostic{
 				Severity: hcl.DiagError, Summary: "Not built in yet", Subject: &r.Range,
-				Detail: fmt.Sprintf("`containment = \"worktree\"` of `%s` is not built in yet for a workspace in a VM, as `%s` is: leave it out, or use a workspace on this host.", r.Address, used),
+				Detail: fmt.Sprintf("`containment = %q` of `%s` is not built in yet for a workspace in a VM, as `%s` is: leave it out, or use a workspace on this host.", job.InCopy, r.Address, used),
 			})
 		}
 	}

@@ -46,7 +46,7 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 	}
 	r.in, r.agent, r.parent = v.Workspace, v.Agent, v.ID
 	r.block, r.digest, r.key, r.maxParallel = v.Block, v.Digest, v.Key, v.MaxParallel
-	r.containment, r.scope = v.Containment, v.Scope
+	r.containment, r.scope = cmp.Or(v.Containment, job.Uncontained), cmp.Or(v.Scope, job.WorkingTree) // old records say neither
 	r.timeout, r.idle, r.grace = time.Duration(v.Timeout), time.Duration(v.IdleTimeout), time.Duration(v.Grace)
 	if r.in == "" {
 		r.dir = v.Dir
@@ -68,17 +68,37 @@ func (a *app) againLine(r job.Record) string {
 	if r.Block != "" {
 		return a.commandLine("job run", planFlags{}, r.Block)
 	}
-	at := jobRequest{agent: r.Agent, in: r.Workspace, dir: r.Dir}
-	return a.commandLine("job run", planFlags{}, at.place()...) + " " + shellword.Join(r.Command)
+	return a.commandLine("job run", planFlags{}, againFlags(r)...) + " " + shellword.Join(r.Command)
 }
 
-// place returns the arguments of job run for an agent and a place.
-func (r jobRequest) place() (args []string) {
-	if r.agent != job.Plain {
-		args = append(args, "--agent="+r.agent)
+// againFlags returns the flags of job run that a record knows, for another run in its place.
+func againFlags(r job.Record) (args []string) {
+	if r.Agent != job.Plain {
+		args = append(args, "--agent="+r.Agent)
 	}
-	if r.in != "" {
-		return append(args, "--in", r.in, "--")
+	if r.Containment == job.InCopy {
+		args = append(args, "--containment="+string(r.Containment))
 	}
-	return append(args, "--in-dir", r.dir, "--")
+	if r.Scope != job.WorkingTree && r.Scope != "" {
+		args = append(args, "--scope="+string(r.Scope))
+	}
+	for _, limit := range []struct {
+		flag       string
+		has, usual time.Duration
+	}{
+		{"timeout", time.Duration(r.Timeout), jobTimeout},
+		{"idle-timeout", time.Duration(r.IdleTimeout), jobIdleTimeout},
+		{"grace", time.Duration(r.Grace), jobGrace},
+	} {
+		if limit.has != limit.usual {
+			args = append(args, "--"+limit.flag+"="+limit.has.String())
+		}
+	}
+	if r.PromptHead != "" { // the record has no more of it
+		args = append(args, "--prompt=FILE")
+	}
+	if r.Workspace != "" {
+		return append(args, "--in", r.Workspace, "--")
+	}
+	return append(args, "--in-dir", r.Dir, "--")
 }

@@ -153,3 +153,66 @@ func TestCancelAnswers(t *testing.T) {
 		}
 	}
 }
+
+// A job that is not launched because another vmctl starts one of its block says so by its code.
+//
+// row J06, of a job that is not launched
+func TestAJobIsNotLaunchedForALock(t *testing.T) {
+	h := newHouse(t, withID)
+	h.program = "/no/vmctl"
+	h.record("j-first", job.Running, func(r *job.Record) {
+		r.Agent, r.Block, r.Dir, r.Session, r.Command = "claude", "job.review", h.dir, "s-1", []string{"claude"}
+		r.Containment, r.Scope = "none", "working-tree"
+	})
+	s := h.records()
+	if _, err := s.Update(t.Context(), "j-first", func(r *job.Record) error { r.Status = job.Completed; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := lockfile.Owner{PID: os.Getpid(), Host: host, Command: "another vmctl"}
+	lock, err := lockfile.Acquire(t.Context(), lockfile.Request{Path: filepath.Join(s.Dir, "start.lock"), Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "continue", "j-first", "--json").exits(1).says(`"code": "locked"`, "held by another vmctl", "vmctl job run job.review runs it, once the cause is gone")
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "continue", "j-first", "--json").exits(1).says(`"code": "not_launched"`, "/no/vmctl")
+}
+
+// A job of an earlier version, whose record says nothing of containment, is continued without.
+func TestAnOldRecordIsContinued(t *testing.T) {
+	h := newHouse(t, withID)
+	h.program = "/no/vmctl"
+	h.record("j-old", job.Running, func(r *job.Record) { r.Agent, r.Dir, r.Session, r.Command = "claude", h.dir, "s-1", []string{"claude"} })
+	if _, err := h.records().Update(t.Context(), "j-old", func(r *job.Record) error { r.Status = job.Completed; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "continue", "j-old", "--json").exits(1).says(`"code": "not_launched"`, "/no/vmctl")
+}
+
+// A job that cannot run in a copy is refused before it starts.
+func TestACopyThatCannotBeMadeIsRefused(t *testing.T) {
+	h := newHouse(t, withID)
+	h.run("job", "run", "--in-dir", ".", "--containment=worktree", "--", "true").exits(3).warns("the folder is not under git: leave it out, or use a repository")
+	if err := os.Mkdir(filepath.Join(h.dir, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.run("job", "run", "--in-dir", ".", "--containment=worktree", "--scope=branch-diff", "--", "true").exits(3).
+		warns("the scope branch-diff compares with the commit that the branch of a workspace began at: run it with --in, or use another scope")
+	if all, _, err := h.records().List(); err != nil || len(all) > 0 {
+		t.Errorf("there are %d records: %v", len(all), err)
+	}
+}
+
+// The copy of a job that could not be removed leaked.
+func TestLeaksListsCopiesThatStay(t *testing.T) {
+	h := newHouse(t, withID)
+	h.run("leaks").exits(0).says("none")
+	h.record("j-left", job.Running, func(r *job.Record) { r.LeftCopy = &job.LeftCopy{Path: "/d/copy", Reason: "it cannot be removed: busy"} })
+	h.run("leaks").exits(2).says("leftover", "the copy of job j-left", "its copy stays in /d/copy: it cannot be removed: busy", "next: try again: vmctl apply")
+}

@@ -37,12 +37,20 @@ type jobRequest struct {
 	timeout, idle, grace time.Duration
 	command              []string
 	parent               job.ID
-	block, digest, key   string              // of the job block; "": it is a run of none
-	containment, scope   string              // as of a record
+	block, digest, key   string // of the job block; "": it is a run of none
+	containment          job.Containment
+	scope                job.Scope
 	maxParallel          int                 // of the jobs of its block; 0: any number
 	text                 []byte              // of the prompt, in place of a file
 	mask                 func(string) string // replaces the secrets in the beginning of the prompt; nil: those of the spec
 }
+
+// The times that a job has unless its flags say others.
+const (
+	jobTimeout     = 2 * time.Hour
+	jobIdleTimeout = 30 * time.Minute
+	jobGrace       = 10 * time.Second
+)
 
 type jobDocument struct {
 	FormatVersion string  `json:"format_version"`
@@ -86,12 +94,12 @@ func (a *app) jobRunCommand() *cobra.Command {
 	f.StringVar(&r.dir, "in-dir", "", "run in the folder `DIR`")
 	f.StringVar(&r.agent, "agent", job.Plain, "read the output as that of the `AGENT`: "+strings.Join(job.Agents(), ", "))
 	r.registerInput(f)
-	f.StringVar(&r.containment, "containment", "none", "`WHERE` the command may write: none: in the workspace, like you; worktree: in a copy, which is removed at the end")
-	f.StringVar(&r.scope, "scope", "working-tree", "the `PART` of the workspace that the copy holds: working-tree, staged, branch-diff or head")
+	f.StringVar((*string)(&r.containment), "containment", string(job.Uncontained), "`WHERE` the command may write: none: in the workspace, like you; worktree: in a copy, which is removed at the end")
+	f.StringVar((*string)(&r.scope), "scope", string(job.WorkingTree), "the `PART` of the workspace that the copy holds: working-tree, staged, branch-diff or head")
 	f.BoolVar(&r.stripProxy, "strip-proxy", false, "pass no variables of proxies")
-	f.DurationVar(&r.timeout, "timeout", 2*time.Hour, "end the command after this `DURATION`; 0: never")
-	f.DurationVar(&r.idle, "idle-timeout", 30*time.Minute, "end the command after this `DURATION` without output; 0: never")
-	f.DurationVar(&r.grace, "grace", 10*time.Second, "the `DURATION` between asking the command to end and forcing it")
+	f.DurationVar(&r.timeout, "timeout", jobTimeout, "end the command after this `DURATION`; 0: never")
+	f.DurationVar(&r.idle, "idle-timeout", jobIdleTimeout, "end the command after this `DURATION` without output; 0: never")
+	f.DurationVar(&r.grace, "grace", jobGrace, "the `DURATION` between asking the command to end and forcing it")
 	return cmd
 }
 
@@ -124,6 +132,12 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 	dir := a.absolute(r.dir)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return rejected("bad_args", "run in "+dir+": it is no folder")
+	}
+	switch {
+	case r.containment == job.InCopy && !isUnderGit(dir):
+		return rejected("bad_args", fmt.Sprintf("run in %s: with the containment %s git says what is copied, and the folder is not under git: leave it out, or use a repository", dir, job.InCopy))
+	case r.scope == job.BranchDiff:
+		return rejected("bad_args", fmt.Sprintf("run in %s: the scope %s compares with the commit that the branch of a workspace began at: run it with --in, or use another scope", dir, job.BranchDiff))
 	}
 	p, err := a.open()
 	if err != nil {
@@ -183,8 +197,11 @@ func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (s
 			place.Inside = w.inside.String()
 		}
 		place.Base = ctyread.Text(w.object.Attrs, "base")
-		if place.Inside != "" && r.containment == "worktree" {
-			return rejected("bad_args", fmt.Sprintf("job run: containment worktree is not built in yet for a workspace in a VM, as %s is: use none", w.address))
+		switch {
+		case place.Inside != "" && r.containment == job.InCopy:
+			return rejected("bad_args", fmt.Sprintf("job run: containment %s is not built in yet for a workspace in a VM, as %s is: use %s", job.InCopy, w.address, job.Uncontained))
+		case place.Base == "" && r.scope == job.BranchDiff:
+			return rejected("bad_args", fmt.Sprintf("job run: the commit that the branch of %s began at is not known, and the scope %s compares with it: use another scope", w.address, job.BranchDiff))
 		}
 		started, err = a.runJob(ctx, w.project, r, place)
 		return err
@@ -231,9 +248,12 @@ func (a *app) tellStarted(ctx context.Context, store job.Store, started job.Reco
 		if v.Workspace != "" {
 			where = v.Workspace + " (" + v.Dir + ")"
 		}
-		if v.Derived == job.Queued {
+		switch {
+		case v.Derived == job.Queued:
 			view.Note(s, fmt.Sprintf("Job %s is queued for %s: %s.", v.ID, where, v.DerivedReason))
-		} else {
+		case v.Containment == job.InCopy: // which is yet to be made: the record says how that went
+			view.Note(s, fmt.Sprintf("Job %s begins: it runs in a copy of %s.", v.ID, where))
+		default:
 			view.Note(s, fmt.Sprintf("Job %s runs in %s.", v.ID, where))
 		}
 		view.Note(s, a.commandLine("job logs", planFlags{}, "-f", string(v.ID))+" follows it")
@@ -313,7 +333,7 @@ func (a *app) notLaunched(r job.Record, err error) error {
 		next = a.commandLine("job run", planFlags{}, r.Block) + " runs it, once the cause is gone"
 	}
 	e := newProblem(classFailed, "not_launched", err.Error(), next)
-	e.err = err
+	e.Code, e.err = job.CodeOf(err, e.Code), err
 	return e
 }
 

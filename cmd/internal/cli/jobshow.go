@@ -183,6 +183,9 @@ func (a *app) showJob(store job.Store, v jobView) {
 		for _, l := range v.Leftovers {
 			d.Warnings = append(d.Warnings, "left behind, and ended: "+l)
 		}
+		if v.LeftCopy != nil {
+			d.Warnings = append(d.Warnings, v.LeftCopy.String())
+		}
 		view.Job(s, d)
 	})
 }
@@ -201,7 +204,11 @@ func changesOf(s job.Store, r job.Record) (lines []string) {
 		total += r.EditCounts[kind]
 		counts = append(counts, fmt.Sprintf("%d %s", r.EditCounts[kind], kind))
 	}
-	lines = append(lines, "in its copy, which is gone: "+strings.Join(counts, ", "))
+	where := "in its copy, which is gone: "
+	if r.LeftCopy != nil {
+		where = "in its copy: "
+	}
+	lines = append(lines, where+strings.Join(counts, ", "))
 	for _, e := range r.Edits[:min(len(r.Edits), mostChanges)] {
 		lines = append(lines, string(e.Kind)+" "+e.Path)
 	}
@@ -209,7 +216,11 @@ func changesOf(s job.Store, r job.Record) (lines []string) {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	if r.Patch {
-		lines = append(lines, "patch: "+s.PatchPath(r.ID))
+		line := "patch: " + s.PatchPath(r.ID)
+		if r.PatchBytes > 0 { // the records of earlier versions do not say it
+			line += fmt.Sprintf(" (%d bytes)", r.PatchBytes)
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -9,6 +9,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -19,8 +20,8 @@ func (a *app) leaksCommand() *cobra.Command {
 		Short: "Show what vmctl left behind",
 		Long: "List what vmctl made, locked, began or wrote down, and that nothing accounts for: objects\n" +
 			"with the mark of this project in neither the spec nor the state, records of objects that\n" +
-			"are gone, half-made objects, remains of objects and locks whose holders are gone, and steps\n" +
-			"that an interrupted run left. After a destroy there is nothing. Leaks changes nothing and takes\n" +
+			"are gone, half-made objects, remains of objects and locks whose holders are gone, copies\n" +
+			"of jobs that could not be removed, and steps that an interrupted run left. After a destroy there is nothing. Leaks changes nothing and takes\n" +
 			"no lock.\n\n" +
 			"The exit code is 0 if there is nothing, 2 if there is, and 6 if there is nothing in what\n" +
 			"could be read, and something could not be read.",
@@ -42,6 +43,11 @@ func (a *app) leaks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	left, err := a.leftCopies(p)
+	if err != nil {
+		return err
+	}
+	found.All = append(found.All, left...)
 	doc := view.LeaksJSON(found, p.owner, a.ownFlags(planFlags{}))
 	if holder != nil {
 		doc.Lock = view.HolderText(*holder)
@@ -90,6 +96,20 @@ func (a *app) findLeaks(ctx context.Context, p *project, s *state.Snapshot, hold
 		return unnamed
 	})
 	return found, searched, nil
+}
+
+// leftCopies lists the copies of jobs that have ended, and which are still there.
+func (a *app) leftCopies(p *project) (all []planner.Leak, err error) {
+	records, _, err := a.jobs(p, "leaks").List()
+	for _, r := range records {
+		if r.LeftCopy != nil {
+			all = append(all, planner.Leak{Finding: providers.Finding{
+				Kind: providers.FindLeftover, Object: "the copy of job " + string(r.ID), Evidence: []string{r.LeftCopy.String()},
+				Next: providers.SayVmctl("try again: ", "apply"),
+			}})
+		}
+	}
+	return all, err
 }
 
 // notSearched tells of a provider that could not be looked into, and that nothing names.

@@ -14,6 +14,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/lockfile"
+	"vmctl/providers/job"
 	"vmctl/state"
 )
 
@@ -54,7 +55,7 @@ const busyLocks = "busy"
 
 // locksOf lists the locks of a data directory by path, the run lock first.
 func locksOf(p *project) ([]string, error) {
-	found, err := lockfile.Find(p.dir, filepath.Join(p.dir, busyLocks))
+	found, err := lockfile.Find(p.dir, job.Store{Dir: filepath.Join(p.dir, jobRecords)}.IsPrivate, filepath.Join(p.dir, busyLocks))
 	if err != nil {
 		return nil, err
 	}

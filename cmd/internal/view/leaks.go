@@ -21,7 +21,7 @@ type LeaksDocument struct {
 // LeakEntry is one thing that leaked.
 type LeakEntry struct {
 	Kind     string   `json:"kind"`    // orphan | missing | partial | leftover | stale_lock | interrupted | unknown
-	Address  string   `json:"address"` // "": a system, which could not be read, and which object names
+	Address  string   `json:"address"` // "": object names it: a system that could not be read, or the copy of a job
 	Object   string   `json:"object"`
 	Evidence []string `json:"evidence"`
 	Removed  bool     `json:"removed_by_cleanup"` // by vmctl cleanup without an address

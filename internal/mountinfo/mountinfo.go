@@ -1,20 +1,22 @@
-package sshfs
+// Package mountinfo reads which file systems are mounted where.
+package mountinfo
 
 import (
 	"fmt"
 	"strings"
 )
 
-// entry is one line of the kernel's list of mounts.
-type entry struct{ kind, source, path string }
+// Entry is one line of the kernel's list of mounts.
+type Entry struct {
+	Kind   string // of the file system
+	Source string
+	Path   string // where it is mounted
+}
 
-// kindOfMount is the file system's type in the list of mounts.
-const kindOfMount = "fuse.sshfs"
-
-// parse reads the kernel's list of mounts (proc(5), /proc/pid/mountinfo). Of mounts on one another, the list has the lowest one
+// Parse reads the kernel's list of mounts (proc(5), /proc/pid/mountinfo). Of mounts on one another, the list has the lowest one
 // first.
-func parse(text string) ([]entry, error) {
-	var all []entry
+func Parse(text string) ([]Entry, error) {
+	var all []Entry
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		before, after, found := strings.Cut(line, " - ")
@@ -22,7 +24,7 @@ func parse(text string) ([]entry, error) {
 		if !found || len(fields) < 6 || len(system) < 2 {
 			return nil, fmt.Errorf("read the list of mounts: %q is not understood", line)
 		}
-		all = append(all, entry{kind: unescaped(system[0]), source: unescaped(system[1]), path: unescaped(fields[4])})
+		all = append(all, Entry{Kind: unescaped(system[0]), Source: unescaped(system[1]), Path: unescaped(fields[4])})
 	}
 	return all, nil
 }
@@ -43,18 +45,3 @@ func unescaped(field string) string {
 }
 
 func isOctal(s string) bool { return strings.Trim(s, "01234567") == "" && s[0] < '4' }
-
-// mounts returns those mounts of sshfs that nothing is mounted over.
-func mounts(all []entry) []Mount {
-	last := map[string]int{}
-	for i, e := range all {
-		last[e.path] = i
-	}
-	var found []Mount
-	for i, e := range all {
-		if e.kind == kindOfMount && last[e.path] == i {
-			found = append(found, Mount{Source: e.source, Path: e.path})
-		}
-	}
-	return found
-}
