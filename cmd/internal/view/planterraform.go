@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"vmctl/internal/mask"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -97,7 +96,7 @@ type TerraformCheckAddress struct {
 	ToDisplay string `json:"to_display"`
 }
 
-// TerraformCheckResult is how the conditions of one instance end.
+// TerraformCheckResult says how the conditions of one instance end.
 type TerraformCheckResult struct {
 	Address  TerraformInstance  `json:"address"`
 	Status   string             `json:"status"`
@@ -256,7 +255,7 @@ func masked(v any) any {
 func maskedPart(v any) any {
 	switch v := v.(type) {
 	case string:
-		if v == mask.Shown {
+		if v == "(sensitive)" {
 			return true
 		}
 	case map[string]any:

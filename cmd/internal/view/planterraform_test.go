@@ -105,8 +105,10 @@ func TestTerraformMarksAndChecks(t *testing.T) {
 		Changes: []view.ChangeDocument{{Address: "vm.web", Action: "create", After: secret, AfterUnknown: false}},
 		Outputs: []view.OutputChange{{Name: "new", After: "a"}, {Name: "same", Before: "a", After: "a"}, {Name: "later", Before: "a", AfterUnknown: true}},
 		Checks: []view.CheckEntry{
-			{Address: "check.size", Kind: "assert", Status: "pass"}, {Address: "check.size", Kind: "assert", Index: 1, Status: "fail", Message: "too small"},
-			{Address: `vm.web["a"]`, Kind: "precondition", Status: "unknown"}, {Address: `vm.web["b"]`, Kind: "postcondition", Status: "error", Message: "no"},
+			{Address: "check.size", Kind: "assert", Status: "pass"},
+			{Address: "check.size", Kind: "assert", Index: 1, Status: "fail", Message: "too small"},
+			{Address: `vm.web["a"]`, Kind: "precondition", Status: "unknown"},
+			{Address: `vm.web["b"]`, Kind: "postcondition", Status: "error", Message: "no"},
 		},
 	})
 	if diff := cmp.Diff(any(map[string]any{"env": map[string]any{"A": true}, "list": []any{false, true}}), got.ResourceChanges[0].Change.AfterSensitive); diff != "" {
