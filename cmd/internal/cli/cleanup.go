@@ -12,7 +12,6 @@ import (
 	"vmctl/cmd/internal/view"
 	"vmctl/executor"
 	"vmctl/planner"
-	"vmctl/providers"
 	"vmctl/spec"
 	"vmctl/state"
 )
@@ -30,8 +29,8 @@ func (a *app) cleanupCommand() *cobra.Command {
 			"files nor the state, and records of objects that are gone. The command shows a plan and asks.\n" +
 			"With the ADDR of such an object, remove that one; also if another data directory made it.\n\n" +
 			"--stopped destroys the VMs that are off instead, with what is inside of them. One in which\n" +
-			"work may be that exists nowhere else, or that is protected, is skipped. A failure does not\n" +
-			"keep the others.\n\n" +
+			"work may be that exists nowhere else, that is protected, or that a resource depends on\n" +
+			"which stays is skipped. A failure does not keep the others.\n\n" +
 			"engine.NAME/KIND/OBJECT is one image, volume, network or container of an engine that neither\n" +
 			"the files nor the state name: engine.here/container/old, engine.here/image/docker.io/demo/box:1.\n" +
 			"One that is declared, that bears the mark of another project, that runs or that a container\n" +
@@ -195,7 +194,7 @@ func isCleaned(s executor.Summary, vm spec.Address) bool {
 	return !failed && !left
 }
 
-// findStopped lists the recorded VMs that are off and can be destroyed with what needs them, and those that are off and cannot. o
+// findStopped lists the recorded VMs that are off and can be destroyed with what is inside of them, and those that are off and stay. o
 // destroys.
 func (a *app) findStopped(ctx context.Context, p *project, s *state.Snapshot, o planner.Options) (targets []spec.Address, skipped []skippedVM, err error) {
 	skipped, o.Rest = []skippedVM{}, nil
@@ -206,47 +205,9 @@ func (a *app) findStopped(ctx context.Context, p *project, s *state.Snapshot, o 
 	if err != nil {
 		return nil, skipped, errors.Join(err, world.Close())
 	}
-	defer func() { err = errors.Join(err, world.Close()) }()
-	delta, err := planner.Diff(p.config, s, world, o)
-	if err != nil {
-		return nil, skipped, err
+	found, err := planner.Dispose(p.config, s, world, o)
+	for _, vm := range found.Stays {
+		skipped = append(skipped, skippedVM(vm))
 	}
-	for i := range delta.Changes {
-		c := &delta.Changes[i]
-		if object := c.Object; c.Kind == spec.VM && c.Record != nil && object != nil && object.State == providers.StateOff && object.Running != nil && !*object.Running {
-			targets = append(targets, c.Address)
-		}
-	}
-	for len(targets) > 0 {
-		o.Scope.Targets = targets
-		if delta, err = planner.Diff(p.config, s, world, o); err != nil {
-			return nil, skipped, err
-		}
-		plan, err := planner.Order(delta, world)
-		if err != nil {
-			return nil, skipped, fmt.Errorf("plan what is to be removed: %w", err)
-		}
-		before := len(targets)
-		for i := range plan.Changes {
-			c := &plan.Changes[i]
-			if c.Blocked == nil {
-				continue
-			}
-			targets = slices.DeleteFunc(targets, func(vm spec.Address) bool {
-				if vm != c.Address && !slices.Contains(c.Around, vm) && !slices.Contains(c.Needs, vm) {
-					return false
-				}
-				reason := c.Blocked.Error()
-				if vm != c.Address {
-					reason = c.Address.String() + ": " + reason
-				}
-				skipped = append(skipped, skippedVM{vm, reason})
-				return true
-			})
-		}
-		if len(targets) == before {
-			break
-		}
-	}
-	return targets, skipped, nil
+	return found.Goes, skipped, errors.Join(err, world.Close())
 }
