@@ -11,6 +11,7 @@ import (
 
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/spec"
 	"vmctl/state"
 )
 
@@ -29,6 +30,9 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	if !existed {
 		old = state.Record{Kind: c.Kind, Values: c.Prior, Policy: c.Policy, Generation: c.Generation}
 		old.Found = c.Object != nil && planner.IsInhabited(c.Kind)
+		if c.Action == providers.Import && len(spec.InsideOf(c.Kind)) > 0 { // vmctl has made nothing inside of it
+			old.Found = false
+		}
 		if c.Action == providers.Create {
 			old.Values = cty.EmptyObjectVal
 		}

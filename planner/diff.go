@@ -46,6 +46,9 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	if d.scope, err = o.scope(c, s, all); err != nil {
 		return Delta{}, err
 	}
+	for a := range w.along {
+		d.scope[a] = d.scope[w.systems[w.placed[a]].Inside]
+	}
 	d.scopeStaleLocks(usesOf(c, s, all))
 	for _, a := range dependenciesFirst(all, d.decideAfter(all)) {
 		noticed := len(d.findings)
@@ -206,9 +209,11 @@ func (d *differ) change(a spec.Address) Change {
 	}
 	c.Object = seen.Object
 	c.Busy = d.busy(&c)
-	c.Discards = d.options.Allow.Dirty[a]
+	c.along = d.world.along[a]
+	c.Discards = d.options.Allow.Dirty[a] || c.along && d.options.Allow.Dirty[c.Inside]
 	d.account(&c, seen)
 	c.observed = (c.Inside != spec.Address{}) && isOurs(seen)
+	c.mayHold = d.mayHold(&c)
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
@@ -298,12 +303,13 @@ func (d *differ) decide(c *Change, seen Observation, standing Standing, inSpec b
 	case Unwanted:
 		d.endOrLetGo(c)
 	case Orphan:
-		if inSpec || c.Record != nil || d.lets(c.Address) || d.ends(c.Address) { // ours for sure; only its record is lost, or names an object before it
+		if inSpec || c.Record != nil || d.lets(c.Address) || d.ends(c.Address) || d.goesAlong(c) { // ours for sure; only its record is lost, or names an object before it
 			d.adopt(c)
 			d.endOrLetGo(c)
 			return
 		}
 		c.Action = providers.NoOp
+		delete(d.objects, c.Object) // it is reported
 	case Stranger, Clone:
 		d.foreign(c, seen, standing)
 	case LetGo:

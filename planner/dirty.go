@@ -37,7 +37,7 @@ func (o *orderer) dirtyBlocks() bool {
 		}
 		again = o.block(i, Block{Cause: CauseDirty, Problem: providers.Refuse("it has work that exists nowhere else: "+why, dirtyNext(c))}) || again
 	}
-	return o.volatileBlocks() || o.uncheckedBlocks() || again
+	return o.volatileBlocks() || o.uncheckedBlocks() || o.unseenBlocks() || again
 }
 
 // savesFirst reports whether steps save the work in an object before they remove it.
@@ -86,14 +86,19 @@ func (o *orderer) uncheckedBlocks() bool {
 
 // unchecked returns the block that keeps an object which may have such work, and whose inside is not read.
 func (o *orderer) unchecked(c *Change, off spec.Address) Block {
+	next := append(startFirst(off), o.wakeFirst()...)
+	return Block{Cause: CauseDirty, Wake: off, Problem: providers.Refuse(
+		fmt.Sprintf("%s is off: nobody can see whether %s has work that exists nowhere else", off, c.Address),
+		append(next, losing(c)...))}
+}
+
+// wakeFirst returns the advice to let the same command start what is off.
+func (o *orderer) wakeFirst() []providers.Advice {
 	command := "apply"
 	if o.delta.options.Destroy {
 		command = "destroy"
 	}
-	next := append(startFirst(off), providers.SayVmctl("or have it started and looked into: ", command, "--wake")...)
-	return Block{Cause: CauseDirty, Wake: off, Problem: providers.Refuse(
-		fmt.Sprintf("%s is off: nobody can see whether %s has work that exists nowhere else", off, c.Address),
-		append(next, losing(c)...))}
+	return providers.SayVmctl("or have it started and looked into: ", command, "--wake")
 }
 
 // Sleepers lists the objects that are off and would have to be started to see whether what is to be removed has work that exists
@@ -111,6 +116,9 @@ func (p *Plan) Sleepers() []spec.Address {
 func dirtyNext(c *Change) []providers.Advice {
 	if shape, _ := spec.Shape(c.Kind); !shape.Work {
 		return losing(c)
+	}
+	if c.Record == nil && c.Want == nil {
+		return append(providers.Say("put its block back, and apply: its commits can be fetched then"), losing(c)...)
 	}
 	return append(providers.SayVmctl("commit it there, and fetch the commits: ", string(c.Kind), "fetch", c.Address.String()), losing(c)...)
 }

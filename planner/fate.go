@@ -70,6 +70,10 @@ func (o *orderer) awaits(i int, a spec.Address) bool {
 // reports whether it blocked the change or gave it another action.
 func (o *orderer) fate(i int) bool {
 	c := &o.plan.Changes[i]
+	if c.along && c.Action == providers.Destroy && o.staysAround(i) {
+		o.idle[i] = fmt.Sprintf("%s stays, and it is left alone", c.Inside)
+		return false
+	}
 	if o.world.System(c.System).sleep == resting {
 		parent, planned := o.index[c.Inside]
 		action := o.plan.Changes[parent].Action
@@ -81,6 +85,16 @@ func (o *orderer) fate(i int) bool {
 	}
 	o.reach(i, *c.To, true) // it is taken out of the place where it is before anything happens to that
 	return false
+}
+
+// staysAround reports whether nothing around the object of a change is removed.
+func (o *orderer) staysAround(i int) bool {
+	for j := range o.around(i) {
+		if removes(o.steps(j)) {
+			return false
+		}
+	}
+	return true
 }
 
 // staysShutIn blocks a change that takes an object out of another one which is off, was to come up, and does not in this plan: it would

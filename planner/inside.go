@@ -77,7 +77,7 @@ func (w *World) addInside(keys *systemKeys, a, parent spec.Address, ref spec.Pro
 	if !known {
 		return "", fmt.Errorf("%s: this build of vmctl does not know how to manage a %s", a, a.Kind)
 	}
-	key := t.Name + " inside " + parent.String()
+	key := insideKey(t, parent)
 	if _, ok := w.systems[key]; !ok {
 		home, err := w.add(keys, ref, at)
 		if err != nil {
@@ -86,6 +86,11 @@ func (w *World) addInside(keys *systemKeys, a, parent spec.Address, ref spec.Pro
 		w.systems[key] = &System{Key: key, Ref: ref, Settings: at.settings, Inside: parent, typ: t, home: home}
 	}
 	return key, nil
+}
+
+// insideKey returns the key of the system of a type inside of an object.
+func insideKey(t providers.Type, parent spec.Address) string {
+	return t.Name + " inside " + parent.String()
 }
 
 // outermost returns the systems that are inside of nothing, by key.
@@ -102,14 +107,14 @@ func (w *World) outermost() []*System {
 // nextLayer returns the systems to read after others, by key: those inside of objects that are now known, else those
 // inside of objects that nobody has placed. What is left after these are systems whose records and files contain each
 // other: nothing is known of them.
-func (w *World) nextLayer(read map[string]bool) []*System {
+func (w *World) nextLayer() []*System {
 	var next, lost, around []*System
 	for _, key := range slices.Sorted(maps.Keys(w.systems)) {
 		system := w.systems[key]
 		outer := w.placed[system.Inside]
 		switch {
-		case read[key]:
-		case read[outer]:
+		case w.read[key]:
+		case w.read[outer]:
 			next = append(next, system)
 		case outer == "":
 			lost = append(lost, system)
@@ -152,12 +157,11 @@ func (w *World) searchInside(keys *systemKeys, systems []*System, s *state.Snaps
 			if r := s.Records[a]; r.ID != "" && !r.Found && !options.Inward || w.placed[a] != system.Key {
 				continue
 			}
-			home := systemKey{key: cmp.Or(system.home, system.Key), settings: system.Settings}
 			for _, kind := range spec.InsideOf(a.Kind) {
 				if _, built := keys.types.Inside[kind]; !built {
 					continue
 				}
-				if _, err := w.addInside(keys, spec.Address{Kind: kind}, a, system.Ref, home); err != nil {
+				if _, err := w.addInside(keys, spec.Address{Kind: kind}, a, system.Ref, system.homeKey()); err != nil {
 					return err
 				}
 			}

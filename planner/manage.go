@@ -381,6 +381,9 @@ func (d *differ) destroy(c *Change) {
 	if d.options.Destroy {
 		c.Reason = "it was asked for"
 	}
+	if d.goesAlong(c) && !d.options.CleanUp[c.Address] {
+		c.Reason, c.Warnings = fmt.Sprintf("it is in neither the spec nor the state, and goes with %s", c.Inside), nil
+	}
 	d.behind(c)
 	d.protect(c)
 	if d.options.Destroy || c.Blocked != nil {

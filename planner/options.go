@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,6 +37,8 @@ type Options struct {
 	Heal      bool                            // only the records count: no edit of the spec is compared
 	Held      bool                            // another process holds the run lock: what the journal began is under way
 	Busy      map[spec.Address][]state.Holder // the holders at work in each VM
+	// Visitors lists the holders at work in objects that neither the spec nor the state names. nil: nobody is at work there.
+	Visitors func(context.Context, []spec.Address) (map[spec.Address][]state.Holder, error)
 }
 
 // Scope narrows a plan. A target brings the addresses that it uses, or for a destruction the

@@ -77,6 +77,8 @@ type Change struct {
 	// new one. Zero: there is none.
 	with      spec.Address
 	observed  bool // it is inside of another object, and Object was seen there
+	along     bool // it is an orphan that goes with the object that it is inside of
+	mayHold   bool // work may be inside of its object that no record tells of
 	unread    bool // it could not be read
 	prevented bool // prevent_destroy is set, and nothing the user said lifts it
 	lets      bool // a removed block lets go of it

@@ -48,6 +48,12 @@ type World struct {
 	// led maps objects without a record to the addresses to which moved blocks lead them from
 	// their marks.
 	led map[*providers.Object]spec.Address
+	// along holds the addresses of orphans that go with the objects that they are inside of.
+	along map[spec.Address]bool
+
+	keys  *systemKeys
+	known map[string][]providers.Known // what each system is asked about
+	read  map[string]bool              // the keys of systems that were read
 
 	parents parents
 }
@@ -75,42 +81,56 @@ type System struct {
 // side. Then it reads the insides of the objects that run, and so on inwards (DESIGN.md, rule 7).
 // The caller closes the World, also after an error.
 func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*World, error) {
-	w := &World{systems: map[string]*System{}, wanted: map[spec.Address]string{}, placed: map[spec.Address]string{}}
-	keys := newSystemKeys(c, o.Types)
-	known, err := w.place(keys, c, s, o)
+	w := &World{
+		systems: map[string]*System{}, wanted: map[spec.Address]string{}, placed: map[spec.Address]string{}, along: map[spec.Address]bool{},
+		keys: newSystemKeys(c, o.Types), read: map[string]bool{},
+	}
+	var err error
+	if w.known, err = w.place(w.keys, c, s, o); err != nil {
+		return w, err
+	}
+	layer := w.outermost()
+	if err := w.observeAll(ctx, open, layer, w.known); err != nil {
+		return w, err
+	}
+	w.placeRemoved(layer, func(a spec.Address) bool { return o.CleanUp[a] || isRemoved(c, a) || o.Inward && IsInhabited(a.Kind) }, o.Project)
+	w.follow(layer, c, s, o.Project)
+	layer, err = w.around(layer, s, o)
 	if err != nil {
 		return w, err
 	}
-	read := map[string]bool{}
-	layer := w.outermost()
-	if err := w.observeAll(ctx, open, layer, known); err != nil {
-		return w, err
+	return w, w.observeInwards(ctx, open, layer, c, s, o)
+}
+
+// around notes that systems were read, and returns those to read next.
+func (w *World) around(layer []*System, s *state.Snapshot, o Options) ([]*System, error) {
+	for _, system := range layer {
+		w.read[system.Key] = true
 	}
-	w.placeRemoved(layer, func(a spec.Address) bool { return o.CleanUp[a] || isRemoved(c, a) }, o.Project)
-	w.follow(layer, c, s, o.Project)
-	for seen := (*Observations)(nil); ; {
-		for _, system := range layer {
-			read[system.Key] = true
-		}
-		if err := w.searchInside(keys, layer, s, o); err != nil {
-			return w, err
-		}
-		if layer = w.nextLayer(read); len(layer) == 0 {
-			return w, nil
-		}
-		if seen == nil {
-			seen = w.Observations(s, o.Project)
-		}
+	if err := w.searchInside(w.keys, layer, s, o); err != nil {
+		return nil, err
+	}
+	return w.nextLayer(), nil
+}
+
+// observeInwards reads systems that are inside of objects, and what is inside of those.
+func (w *World) observeInwards(ctx context.Context, open Open, layer []*System, c *spec.Config, s *state.Snapshot, o Options) error {
+	for seen := w.Observations(s, o.Project); len(layer) > 0; {
 		for _, system := range layer {
 			w.rouse(system, seen, c, s, o)
 		}
-		if err := w.observeAll(ctx, open, layer, known); err != nil {
-			return w, err
+		if err := w.observeAll(ctx, open, layer, w.known); err != nil {
+			return err
 		}
 		w.placeFound(layer, s, o.Project)
 		w.placeRemoved(layer, func(a spec.Address) bool { return o.CleanUp[a] }, o.Project)
 		seen.read(layer)
+		var err error
+		if layer, err = w.around(layer, s, o); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // isRemoved reports whether a removed block names an address.

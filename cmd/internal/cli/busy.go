@@ -52,11 +52,7 @@ func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Addre
 	for _, addr := range slices.SortedFunc(maps.Keys(doors), spec.Address.Compare) {
 		all = append(all, doors[addr]...)
 	}
-	inside, err := p.busy().Inside(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	orphans, err := p.orphanJobs(ctx)
+	inside, err := p.visitors(ctx, all)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +60,7 @@ func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Addre
 	for addr, names := range doors {
 		var holders []state.Holder
 		for _, name := range names {
-			holders = append(append(holders, inside[name]...), orphans[name]...)
+			holders = append(holders, inside[name]...)
 		}
 		if len(holders) > 0 {
 			slices.SortFunc(holders, state.Holder.Compare)
@@ -72,6 +68,25 @@ func (p *project) atWork(ctx context.Context, s *state.Snapshot) (map[spec.Addre
 		}
 	}
 	return busy, nil
+}
+
+// visitors lists the visitors of objects, and the jobs in them whose worker is gone, by the address under which they entered.
+func (p *project) visitors(ctx context.Context, addrs []spec.Address) (map[spec.Address][]state.Holder, error) {
+	inside, err := p.busy().Inside(ctx, addrs)
+	if err != nil {
+		return nil, err
+	}
+	orphans, err := p.orphanJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, addr := range addrs {
+		if all := append(inside[addr], orphans[addr]...); len(all) > 0 {
+			slices.SortFunc(all, state.Holder.Compare)
+			inside[addr] = all
+		}
+	}
+	return inside, nil
 }
 
 // self describes this process to others that have to wait for it.
@@ -110,7 +125,7 @@ func (a *app) enter(ctx context.Context, p *project, addr spec.Address, command 
 type gate struct {
 	folder    busy.Folder
 	me        state.Holder
-	addresses map[spec.Address][]spec.Address
+	addresses map[spec.Address][]spec.Address                                // an object that is not in it has only its own
 	orphans   func(context.Context) (map[spec.Address][]state.Holder, error) // the jobs that their records alone tell of
 	closed    *closedVMs
 }
@@ -180,7 +195,11 @@ func (g gate) Close(ctx context.Context, c *planner.Change, waiting func([]state
 	if err != nil {
 		return nil, err
 	}
-	for _, door := range g.addresses[c.Address] {
+	doors := g.addresses[c.Address]
+	if len(doors) == 0 {
+		doors = []spec.Address{c.Address}
+	}
+	for _, door := range doors {
 		if held := orphans[door]; len(held) > 0 && !c.Busy.Interrupt {
 			return nil, errors.Join(executor.BusyFailure(c, held), open())
 		}

@@ -27,6 +27,7 @@ type mission struct {
 	unasked bool   // nothing is asked, in no round
 	destroy bool
 	spends  bool // on a full disk it may use the space that vmctl keeps in reserve
+	cleans  bool // its names are those of orphans: none means all
 	options func(*state.Snapshot) (planner.Options, error)
 	// check fails if the plan, made on a state, must not be carried out. nil: it may.
 	check func(*planner.Plan, *state.Snapshot) error

@@ -41,6 +41,8 @@ func (a *app) cleanupCommand() *cobra.Command {
 			switch isCastoff := slices.ContainsFunc(args, func(text string) bool { return strings.Contains(text, "/") }); {
 			case stopped && len(args) > 0:
 				return rejected("usage", "cleanup takes addresses or --stopped, and not both")
+			case stopped && len(plan.allowDirty)+len(plan.allowInterrupt) > 0:
+				return rejected("usage", "cleanup --stopped skips what would be lost or interrupted: leave out --allow-dirty and --allow-interrupt")
 			case isCastoff && len(args) > 1:
 				return rejected("usage", "cleanup takes one object of an engine at a time")
 			case isCastoff:
@@ -54,6 +56,7 @@ func (a *app) cleanupCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&stopped, "stopped", false, "destroy the VMs that are off and hold no work that exists nowhere else")
 	cmd.Flags().BoolVar(&plan.verbose, "verbose", false, "show every detail")
+	plan.registerInterrupt(cmd.Flags())
 	apply.register(cmd.Flags())
 	return cmd
 }
@@ -69,10 +72,17 @@ func (a *app) cleanupLeaks(ctx context.Context, names []string, plan planFlags, 
 		return err
 	}
 	return a.carryOut(ctx, p, mission{
-		command: "cleanup", names: names, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, spends: true,
+		command: "cleanup", names: names, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, spends: true, cleans: true,
 		idle: func(*planner.Plan) string { return "Nothing leaked that a clean-up removes." },
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o := planner.Options{Types: a.types, Rest: []planner.Deferred{}}
+			var err error
+			if o.Allow.Dirty, err = anyAddressSet(p, s, plan.allowDirty); err != nil {
+				return o, err
+			}
+			if o.Allow.Interrupt, err = anyAddressSet(p, s, plan.allowInterrupt); err != nil {
+				return o, err
+			}
 			found, searched, err := a.findLeaks(ctx, p, s, nil)
 			if err != nil {
 				return o, err

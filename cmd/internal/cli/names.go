@@ -83,6 +83,24 @@ func addressSet(p *project, s *state.Snapshot, texts []string) (map[spec.Address
 	return set, err
 }
 
+// anyAddressSet finds the resources that texts name, also those that neither the spec nor the state has: orphans.
+func anyAddressSet(p *project, s *state.Snapshot, texts []string) (map[spec.Address]bool, error) {
+	set := map[spec.Address]bool{}
+	for _, text := range texts {
+		found, err := lookup(p, s, text)
+		if addr, wrong := spec.ParseAddress(text); err != nil && wrong == nil {
+			found, err = []spec.Address{addr}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, addr := range found {
+			set[addr] = true
+		}
+	}
+	return set, nil
+}
+
 // lookup finds a resource, or every instance of a block, by its exact name.
 func lookup(p *project, s *state.Snapshot, text string) ([]spec.Address, error) {
 	found, err := p.config.Lookup(text)

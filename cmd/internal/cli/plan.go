@@ -102,6 +102,7 @@ func (a *app) makePlan(ctx context.Context, p *project, r planRequest) (made mad
 	if o.Busy, err = p.atWork(ctx, made.snapshot); err != nil {
 		return made, err
 	}
+	o.Visitors = p.visitors
 	made.plan, made.world, err = planner.Make(ctx, a.opener(p), p.config, made.snapshot, o)
 	if err != nil {
 		return made, err
@@ -196,7 +197,7 @@ func (a *app) keepPlan(r planRequest, p *project, made madePlan, shown reviewed)
 	return a.savePlan(r, p, made, shown)
 }
 
-// offer returns the command that carries out a plan without its blocked changes.
+// offer returns the command that carries out a plan without its blocked changes. A clean-up names what is left.
 func (a *app) offer(m mission, plan *planner.Plan) string {
 	f := m.plan
 	f.excludes = slices.Clip(f.excludes)
@@ -211,10 +212,16 @@ func (a *app) offer(m mission, plan *planner.Plan) string {
 		switch {
 		case c.Blocked != nil && c.Blocked.Kind() != planner.Retained:
 			blocked[c.Address.String()] = true
-			f.excludes = append(f.excludes, c.Address.String())
+			if c.Record != nil || c.Want != nil { // not an orphan, which goes with what it is inside of
+				f.excludes = append(f.excludes, c.Address.String())
+			}
 		case hasSteps[i]:
 			free = append(free, c.Address.String())
 		}
+	}
+	if m.cleans && len(blocked) > 0 {
+		f.excludes = nil
+		return a.commandLine(m.command, f, free...)
 	}
 	if slices.ContainsFunc(f.targets, func(t string) bool { return blocked[t] }) { // no address may be both a target and excluded
 		f.targets = slices.DeleteFunc(slices.Concat(f.targets, free), func(t string) bool { return blocked[t] })

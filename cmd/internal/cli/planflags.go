@@ -113,7 +113,7 @@ func (a *app) options(p *project, s *state.Snapshot, f planFlags) (planner.Optio
 	if o.Allow.Destroy, err = addressSet(p, s, f.allowDestroy); err != nil {
 		return o, err
 	}
-	if o.Allow.Dirty, err = addressSet(p, s, f.allowDirty); err != nil {
+	if o.Allow.Dirty, err = anyAddressSet(p, s, f.allowDirty); err != nil {
 		return o, err
 	}
 	if o.Revert, err = addressSet(p, s, f.revert); err != nil {

@@ -82,6 +82,7 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 		if r.options.Busy, err = p.atWork(ctx, r.snapshot); err != nil {
 			return err
 		}
+		r.options.Visitors = p.visitors
 		plan, world, err := planner.Make(ctx, a.opener(p), p.config, r.snapshot, r.options)
 		if err != nil {
 			return a.cutShort(ctx, m, r, err)

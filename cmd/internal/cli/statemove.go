@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,10 @@ func (a *app) stateRm(ctx context.Context, r removal) error {
 				Run: run, Step: i, Kind: state.Note, Op: state.Forgotten, Address: addr, ID: record.ID, Name: record.Name, Drop: true,
 			})
 		}
+		for i, e := range holdersOfForgotten(snapshot, found) {
+			e.Run, e.Step = run, len(found)+i
+			entries = append(entries, e)
+		}
 		doc.Forgotten = staying(p, snapshot, found)
 		return j.Append(ctx, entries...)
 	})
@@ -75,6 +80,27 @@ func (a *app) stateRm(ctx context.Context, r removal) error {
 	a.show(doc, func(s view.Screen) { view.StateRm(s, doc, a.commandLine("plan", planFlags{})) })
 	return nil
 }
+
+// holdersOfForgotten returns the journal entries that note of the objects around forgotten ones that something without a record is
+// inside of them: plans look for it there.
+func holdersOfForgotten(s *state.Snapshot, forgotten []spec.Address) []state.Entry {
+	var entries []state.Entry
+	noted := map[spec.Address]bool{}
+	for _, addr := range forgotten {
+		around := s.Records[addr].Inside
+		shape, _ := spec.Shape(addr.Kind)
+		outer, recorded := s.Records[around]
+		if !shape.Work || !recorded || outer.Found || noted[around] || slices.Contains(forgotten, around) {
+			continue
+		}
+		noted[around], outer.Found = true, true
+		entries = append(entries, state.Entry{Kind: state.Note, Op: opHolds, Address: around, ID: outer.ID, Name: outer.Name, Put: &outer})
+	}
+	return entries
+}
+
+// opHolds is the Op of the journal entries of holdersOfForgotten.
+const opHolds = "holds_forgotten"
 
 // stateRmRefused returns the error of a state rm without --force. It lists the objects that
 // would stay.

@@ -20,6 +20,9 @@ func (a *app) isWorthWaking(ctx context.Context, p *project, r round, asleep []s
 	if o.Allow.Dirty = maps.Clone(o.Allow.Dirty); o.Allow.Dirty == nil {
 		o.Allow.Dirty = map[spec.Address]bool{}
 	}
+	for _, addr := range asleep {
+		o.Allow.Dirty[addr] = true
+	}
 	for addr, record := range r.snapshot.Records {
 		if slices.Contains(asleep, record.Inside) {
 			o.Allow.Dirty[addr] = true
