@@ -14,12 +14,14 @@ import (
 // nobody has seen it.
 func (a *app) reached(m mission, r round, plan *planner.Plan) error {
 	now := planner.ReachDigest(plan.Reach)
-	if m.apply.reach == "" || !r.later && now == m.apply.reach || r.later && len(plan.Reach) == 0 {
+	if m.apply.reach == "" || r.isFirst() && now == m.apply.reach || !r.isFirst() && len(plan.Reach) == 0 {
 		return nil
 	}
 	nothing, whole := "nothing", "it reaches what has the digest "+now+", and "+quoted(m.apply.reach)+" was agreed to"
 	shows := a.commandLine("plan", m.plan)
 	switch {
+	case r.later && r.roused:
+		nothing = "nothing more"
 	case r.later:
 		nothing, whole = "nothing more", "it reaches what was not agreed to, for only this round could read it"
 	case m.file != "":

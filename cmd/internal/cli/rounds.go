@@ -19,10 +19,11 @@ type round struct {
 	journal  state.Journal
 	snapshot *state.Snapshot
 	options  planner.Options
-	moves    []state.Entry // moves of records that the plan takes for done
-	later    bool          // it is not the first
-	woken    bool          // what was off and held up a removal was started
-	next     []string      // the next commands at the end
+	moves    []state.Entry  // moves of records that the plan takes for done
+	later    bool           // it is not the first
+	woken    []spec.Address // what was off and held up a removal was started
+	roused   bool           // only the start of these came before it
+	next     []string       // the next commands at the end
 
 	steps  int              // of the rounds before
 	before executor.Summary // of the rounds before
@@ -67,8 +68,20 @@ func (r round) numberedSummary(s executor.Summary) executor.Summary {
 	return s
 }
 
-// rounds plans, asks and applies until a plan defers nothing.
+// isFirst reports whether nothing of what the user wants was carried out before this round: what was agreed to beforehand is about it.
+func (r round) isFirst() bool { return !r.later || r.roused }
+
+// rounds plans, asks and applies until a plan defers nothing. If that ends before its time, it tells which VMs a wake has left on.
 func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error {
+	err := a.eachRound(ctx, p, m, &r)
+	if err != nil {
+		a.tellAwake(r)
+	}
+	return err
+}
+
+// eachRound carries out one round after the other.
+func (a *app) eachRound(ctx context.Context, p *project, m mission, r *round) error {
 	stop, limited := func() {}, false
 	defer func() { stop() }()
 	limit := func() { // the limit is for all rounds, from the first consent on
@@ -85,38 +98,39 @@ func (a *app) rounds(ctx context.Context, p *project, m mission, r round) error 
 		r.options.Visitors = p.visitors
 		plan, world, err := planner.Make(ctx, a.opener(p), p.config, r.snapshot, r.options)
 		if err != nil {
-			return a.cutShort(ctx, m, r, err)
+			return a.cutShort(ctx, m, *r, err)
 		}
 		a.logObserved(ctx, world)
-		if asleep := plan.Sleepers(); m.apply.wake && !r.woken && len(asleep) > 0 {
-			worth, err := a.isWorthWaking(ctx, p, r, asleep)
+		if asleep := plan.Sleepers(); m.apply.wake && len(r.woken) == 0 && len(asleep) > 0 {
+			worth, err := a.isWorthWaking(ctx, p, m, *r, asleep)
 			if err != nil {
 				return errors.Join(err, world.Close())
 			}
 			if worth {
 				limit()
-				if err := errors.Join(world.Close(), a.wake(ctx, p, m, &r, asleep)); err != nil {
+				if err := errors.Join(world.Close(), a.wake(ctx, p, m, r, asleep)); err != nil {
 					return err
 				}
 				continue
 			}
 		}
-		if err = a.agree(ctx, p, m, r, plan); err != nil {
-			err = errors.Join(err, a.refusedAction(ctx, m, r, err))
+		if err = a.agree(ctx, p, m, *r, plan); err != nil {
+			err = errors.Join(err, a.refusedAction(ctx, m, *r, err))
 		} else {
 			limit()
 			var done executor.Summary
-			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: r})
+			r.next, done, err = a.applyPlan(ctx, p, m, work{plan: plan, world: world, round: *r})
 			r.retained = append(r.retained, plan.Retained()...)
 			r.before, r.steps = r.before.Then(done), r.steps+len(plan.Steps)
 		}
 		if err := errors.Join(err, world.Close()); err != nil || len(plan.Deferred) == 0 {
-			return errors.Join(err, a.retained(m, r))
+			return errors.Join(err, a.retained(m, *r))
 		}
 		if len(plan.Steps) == 0 {
 			return a.unreadable(m, plan)
 		}
 		r.options.Rest, r.snapshot, r.moves, r.later = plan.Deferred, r.journal.Snapshot(), nil, true
+		r.roused = false
 	}
 }
 
@@ -133,7 +147,7 @@ func (a *app) agree(ctx context.Context, p *project, m mission, r round, plan *p
 	if !r.later || plan.Pending() {
 		a.showPlan(p, m, r, plan)
 	}
-	if m.check != nil && !r.later {
+	if m.check != nil && r.isFirst() {
 		if err := m.check(plan, r.snapshot); err != nil {
 			return err
 		}
