@@ -28,6 +28,7 @@ type mission struct {
 	destroy bool
 	spends  bool // on a full disk it may use the space that vmctl keeps in reserve
 	cleans  bool // its names are those of orphans: none means all
+	picks   bool // it is about what the command has found to be removed, and about nothing else
 	options func(*state.Snapshot) (planner.Options, error)
 	// check fails if the plan, made on a state, must not be carried out. nil: it may.
 	check func(*planner.Plan, *state.Snapshot) error
@@ -155,7 +156,7 @@ func (a *app) showPlan(p *project, m mission, r round, plan *planner.Plan) {
 		view.Note(a.screen(), "")
 	}
 	view.Plan(a.screen(), plan, view.PlanOptions{
-		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: doc.Warnings, Title: m.titled(r), Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
+		Targets: m.plan.targets, Pulls: m.pulls(), Warnings: doc.Warnings, Title: m.titled(r), Picked: m.picks, Verbose: m.plan.verbose, Idle: m.idles(plan), Providers: p.config.Providers,
 		Offer: view.Offer{Running: true, Later: r.later, Apply: a.offer(m, plan)}, Own: a.ownFlags(m.plan), Outputs: doc.Outputs,
 	})
 }

@@ -38,13 +38,15 @@ func (a *app) cleanupCommand() *cobra.Command {
 			"data. Images bear no mark: one that no container uses may be another project's.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch isCastoff := slices.ContainsFunc(args, func(text string) bool { return strings.Contains(text, "/") }); {
+			switch isCastoff := slices.ContainsFunc(args, isCastoff); {
 			case stopped && len(args) > 0:
 				return rejected("usage", "cleanup takes addresses or --stopped, and not both")
 			case stopped && len(plan.allowDirty)+len(plan.allowInterrupt) > 0:
 				return rejected("usage", "cleanup --stopped skips what would be lost or interrupted: leave out --allow-dirty and --allow-interrupt")
 			case isCastoff && len(args) > 1:
 				return rejected("usage", "cleanup takes one object of an engine at a time")
+			case isCastoff && len(plan.allowDirty)+len(plan.allowInterrupt) > 0:
+				return rejected("usage", "cleanup of an object of an engine takes neither --allow-dirty nor --allow-interrupt")
 			case isCastoff:
 				return a.cleanupCastoff(cmd.Context(), args[0], apply)
 			case stopped:
@@ -61,6 +63,12 @@ func (a *app) cleanupCommand() *cobra.Command {
 	return cmd
 }
 
+// isCastoff reports whether a text names an object of an engine. An address may hold a slash, too, in its key.
+func isCastoff(text string) bool {
+	_, err := spec.ParseAddress(text)
+	return err != nil && strings.Contains(text, "/")
+}
+
 // cleanupLeaks removes orphans, and the records of what is gone: those of some addresses, or without an address all that were
 // made from this data directory.
 func (a *app) cleanupLeaks(ctx context.Context, names []string, plan planFlags, apply applyFlags) error {
@@ -72,7 +80,7 @@ func (a *app) cleanupLeaks(ctx context.Context, names []string, plan planFlags, 
 		return err
 	}
 	return a.carryOut(ctx, p, mission{
-		command: "cleanup", names: names, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, spends: true, cleans: true,
+		command: "cleanup", names: names, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, spends: true, cleans: true, picks: true,
 		idle: func(*planner.Plan) string { return "Nothing leaked that a clean-up removes." },
 		options: func(s *state.Snapshot) (planner.Options, error) {
 			o := planner.Options{Types: a.types, Rest: []planner.Deferred{}}
@@ -156,7 +164,7 @@ func (a *app) cleanupStopped(ctx context.Context, plan planFlags, apply applyFla
 	var targets []spec.Address
 	told := false
 	err = a.carryOut(ctx, p, mission{
-		command: "cleanup", names: []string{"--stopped"}, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, destroy: true,
+		command: "cleanup", names: []string{"--stopped"}, verb: "Cleanup", title: "Plan to clean up " + p.owner.Name, plan: plan, apply: apply, destroy: true, picks: true,
 		idle: func(*planner.Plan) string { return "There is no VM that is off and can be removed." },
 		options: func(s *state.Snapshot) (o planner.Options, err error) {
 			o = planner.Options{Types: a.types, Project: p.owner, Destroy: true, Rest: []planner.Deferred{}}

@@ -56,7 +56,7 @@ func Leaks(s Screen, doc LeaksDocument, cleanup string) {
 	}
 	w.put(0, 2, in(bold, "Leaks of "+doc.Project+":"), txt(" "+head+"."))
 	if doc.Lock != "" {
-		w.put(0, 2, in(yellow, "Note:"), txt(" "+doc.Lock+". What it is at may show as leaked."))
+		w.put(0, 2, in(yellow, "Note:"), txt(" "+doc.Lock+". The objects that it changes may be listed as leaked."))
 	}
 	goes := false
 	for _, part := range []struct {

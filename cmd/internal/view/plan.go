@@ -27,6 +27,7 @@ type PlanOptions struct {
 	// is the phrase for the resources that the targets bring in.
 	Targets []string
 	Pulls   string
+	Picked  bool // the plan is about objects that the command has picked: others may exist
 	// Warnings are about the plan as a whole.
 	Warnings []string
 	Own      OwnFlags
@@ -52,7 +53,10 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) Review {
 		w.brief = longValue
 	}
 	head := counts(p.Summary, len(tidied(p)))
-	if head == nothingAtAll && len(p.Findings) > 0 {
+	switch {
+	case head == nothingAtAll && o.Picked:
+		head = "nothing to remove."
+	case head == nothingAtAll && len(p.Findings) > 0:
 		head = "nothing is wanted; something was found."
 	}
 	w.put(0, 2, in(bold, o.Title+":"), txt(" "+head))
