@@ -19,7 +19,7 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 	const vm, work = "vm \"a\" {\n}\n", "workspace \"w\" {\n  vm = vm.a\n  branch = \"w\"\n  path = \"/w\"\n}\n"
 	a, w := spec.Address{Kind: spec.VM, Name: "a"}, spec.Address{Kind: spec.Workspace, Name: "w"}
 	destroy := func(s *scene) { s.options.Destroy = true }
-	soiled := func(s *scene) { s.soil("vm.a", "new") }
+	soiled := func(s *scene) { s.soil("new") }
 	found := func(s *scene) {
 		r := s.state.Records[a]
 		r.Found = true

@@ -12,9 +12,9 @@ import (
 	"vmctl/spec"
 )
 
-// soil puts work that exists nowhere else into an object inside of a VM.
-func (s *scene) soil(vm string, items ...string) {
-	inventory := &s.inside(vm).inventory
+// soil puts work that exists nowhere else into the objects inside of vm.a.
+func (s *scene) soil(items ...string) {
+	inventory := &s.inside("vm.a").inventory
 	for i := range inventory.Objects {
 		inventory.Objects[i].Dirty = []providers.Dirt{{Sort: "untracked files", Items: items}}
 	}
@@ -65,7 +65,7 @@ func TestDirty(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			s := after(t, one+note)
-			s.soil("vm.a", "a", "b")
+			s.soil("a", "b")
 			s.config = load(t, test.spec)
 			test.change(s)
 			p, err := s.plan()
@@ -89,7 +89,7 @@ func TestDirtyInMemory(t *testing.T) {
 		{true, "  blocked: its root is in memory, and box.note inside of it has work that exists nowhere else: untracked files: a\n  > or lose it: --allow-dirty=box.note\n"},
 	} {
 		s := after(t, one+note)
-		s.soil("vm.a", "a")
+		s.soil("a")
 		s.objectOf("vm.a").Volatile = test.volatile
 		s.config = load(t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n"+note)
 		p, err := s.plan()
@@ -105,7 +105,7 @@ func TestDirtyInMemory(t *testing.T) {
 // The work in an object is saved before the VM around it is replaced, if its provider does that before a removal.
 func TestDirtySavedBeforeTheVMIsReplaced(t *testing.T) {
 	s := after(t, one+note)
-	s.soil("vm.a", "a")
+	s.soil("a")
 	s.inside("vm.a").saves = true
 	s.config = load(t, "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"kvm\"\n  lifecycle {\n    on_change = { accel = \"replace\" }\n  }\n}\n"+note)
 	p, err := s.plan()

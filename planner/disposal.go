@@ -56,7 +56,7 @@ func Dispose(c *spec.Config, s *state.Snapshot, w *World, o Options) (Disposal, 
 // isOff reports whether a change is one of a recorded VM that is off.
 func (c *Change) isOff() bool {
 	o := c.Object
-	return c.Kind == spec.VM && c.Record != nil && o != nil && o.State == providers.StateOff && o.Running != nil && !*o.Running
+	return natures[c.Kind].runs && c.Record != nil && o != nil && o.State == providers.StateOff && o.Running != nil && !*o.Running
 }
 
 // spareDependencies spares what a resource depends on that a destruction would take along, and that would outlive it otherwise.
