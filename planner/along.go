@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -37,6 +38,10 @@ func (c *Change) removesObject() bool {
 	return c.Action == providers.Destroy || c.Action == providers.ReplaceIt
 }
 
+// lookLimit is the longest time for a look into an object in which nothing is known to be: a guest answers in seconds, and connecting to
+// one that does not takes 45 seconds at most.
+const lookLimit = time.Minute
+
 // lookInside reads the insides of the objects that changes end, where people may work in them, and places the orphans that are there.
 // It reports whether there are any.
 func (w *World) lookInside(ctx context.Context, open Open, d Delta, c *spec.Config, s *state.Snapshot, o Options) (found bool, err error) {
@@ -53,8 +58,13 @@ func (w *World) lookInside(ctx context.Context, open Open, d Delta, c *spec.Conf
 		}
 		system := w.systems[change.System]
 		for _, kind := range kinds {
-			if _, err := w.addInside(w.keys, spec.Address{Kind: kind}, change.Address, system.Ref, system.homeKey()); err != nil {
+			_, isKnown := w.systems[insideKey(o.Types.Inside[kind], change.Address)]
+			key, err := w.addInside(w.keys, spec.Address{Kind: kind}, change.Address, system.Ref, system.homeKey())
+			if err != nil {
 				return false, err
+			}
+			if !isKnown { // nothing says that anything is inside: a guest that hangs keeps nobody from destroying it
+				w.systems[key].limit = lookLimit
 			}
 		}
 	}

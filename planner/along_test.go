@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -114,6 +115,29 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A guest that gives no answer keeps nobody from destroying a VM in which nothing is known to be.
+func TestGuestThatHangsIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := after(t, "vm \"a\" {\n}\n")
+		s.options.Types, s.options.Destroy = jobTypes(), true
+		s.inhabited = func(o planner.Opening) providers.Provider {
+			if o.Via == nil {
+				return nil
+			}
+			return hanging{s.inside("vm.a")}
+		}
+		s.check("destroy vm.a: it was asked for\n0 stop vm.a\n1 delete vm.a after 0\n")
+	})
+}
+
+// hanging is a system that gives no answer.
+type hanging struct{ *system }
+
+func (hanging) Observe(ctx context.Context, _ providers.Query) (providers.Inventory, error) {
+	<-ctx.Done()
+	return providers.Inventory{}, ctx.Err()
 }
 
 // visited returns a look at the visitors, which finds one in an object.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -73,6 +74,7 @@ type System struct {
 	sleep  sleep
 	home   string             // the key of the outermost system around it; "": it is one itself
 	off    spec.Address       // starting or resting: the object that is off, around it
+	limit  time.Duration      // of reading it; 0: none
 	lacks  *providers.Problem // that sensitive settings are missing; nil: none is
 	unseen *providers.Problem // why nothing of it could be read; nil: it was
 }
@@ -308,10 +310,20 @@ func (s *System) open(ctx context.Context, open Open, via *providers.Via) (err e
 
 // observe reads the system. If the provider panics, nothing of the system is known.
 func (s *System) observe(ctx context.Context, known []providers.Known) error {
+	whole := ctx
+	if s.limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, s.limit)
+		defer stop()
+	}
 	err := providers.Contain(func() (err error) {
 		s.Inventory, err = s.Provider.Observe(ctx, providers.Query{Known: known})
 		return err
 	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && whole.Err() == nil {
+		s.Inventory, s.unseen = providers.Inventory{}, providers.Refuse(fmt.Sprintf("it gave no answer within %s", s.limit), nil)
+		return nil
+	}
 	if errors.As(err, &s.Panic) {
 		s.Inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}}
 		for kind := range s.typ.Kinds {
