@@ -15,9 +15,8 @@ import (
 // workKinds returns the kinds inside of an object of a kind in which people work, of those that this build manages.
 func workKinds(types providers.Types, outer spec.Kind) []spec.Kind {
 	return slices.DeleteFunc(spec.InsideOf(outer), func(kind spec.Kind) bool {
-		shape, _ := spec.Shape(kind)
 		_, built := types.Inside[kind]
-		return !shape.Work || !built
+		return !isWork(kind) || !built
 	})
 }
 
@@ -92,8 +91,7 @@ func (w *World) placeAlong(system *System, recorded map[providers.ID]bool, o Opt
 	found := false
 	for i := range system.Inventory.Objects {
 		object := &system.Inventory.Objects[i]
-		shape, _ := spec.Shape(object.Kind)
-		if !shape.Work || MarkingOf(object, o.Project) != Ours || object.Owner.Address.Kind != object.Kind || recorded[object.ID] || w.placed[object.Owner.Address] != "" {
+		if !isWork(object.Kind) || MarkingOf(object, o.Project) != Ours || object.Owner.Address.Kind != object.Kind || recorded[object.ID] || w.placed[object.Owner.Address] != "" {
 			continue
 		}
 		w.placed[object.Owner.Address], w.along[object.Owner.Address] = system.Key, true
@@ -128,24 +126,33 @@ func (d *Delta) unnamed() []spec.Address {
 	return all
 }
 
-// mayHold reports whether work may be inside of the object of a change that no record tells of. Where its own record is lost, others may
-// be. Where it was removed by hand, the state knows whether those of such work were, too.
+// mayHold reports whether work may be inside of the object of a change that no record tells of. Anything may be where its own record is
+// lost. Where that was removed by hand or made anew, such work is there only if a block wants it, or a record of such work was removed
+// by hand.
 func (d *differ) mayHold(c *Change) bool {
-	switch {
-	case c.Object == nil || len(workKinds(d.options.Types, c.Kind)) == 0:
+	if c.Object == nil || len(workKinds(d.options.Types, c.Kind)) == 0 {
 		return false
-	case c.Record != nil && c.Record.ID == string(c.Object.ID):
-		return c.Record.Found
 	}
-	if _, byHand := d.state.Forgotten[string(c.Object.ID)]; !byHand {
+	_, byHand := d.state.Forgotten[string(c.Object.ID)]
+	recorded := c.Record != nil && c.Record.ID == string(c.Object.ID)
+	switch {
+	case recorded && !c.Record.Found:
+		return false
+	case !recorded && !byHand:
 		return true
 	}
-	for _, a := range d.state.Forgotten {
-		if shape, _ := spec.Shape(a.Kind); shape.Work {
+	for i := range d.config.Resources {
+		if r := &d.config.Resources[i]; r.Inside == c.Address && isWork(r.Address.Kind) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(d.state.Forgotten)), func(a spec.Address) bool { return isWork(a.Kind) })
+}
+
+// isWork reports whether people work in the objects of a kind.
+func isWork(kind spec.Kind) bool {
+	shape, _ := spec.Shape(kind)
+	return shape.Work
 }
 
 // unseenBlocks blocks the end of each object in which work may be that no record tells of, and whose inside was not read; and of each

@@ -21,10 +21,14 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 	a, w := spec.Address{Kind: spec.VM, Name: "a"}, spec.Address{Kind: spec.Workspace, Name: "w"}
 	destroy := func(s *scene) { s.options.Destroy = true }
 	soiled := func(s *scene) { s.soil("new") }
-	found := func(s *scene) {
+	adopted := func(s *scene) {
 		r := s.state.Records[a]
 		r.Found = true
 		s.state.Records[a] = r
+	}
+	found := func(s *scene) { // state rm has removed the record of the workspace
+		adopted(s)
+		s.state.Forgotten = map[string]spec.Address{string(planner.ObjectID(project, w, 0)): w}
 	}
 	mute := func(s *scene) {
 		s.inside("vm.a").inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{spec.Workspace: providers.Refuse("no answer", nil)}}
@@ -86,6 +90,8 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 			"  > put its block back, and apply: its commits can be fetched then\n  > or lose it: --allow-dirty=workspace.w\n" + left},
 		{"off, and nothing was ever inside", []func(*scene){destroy, (*scene).off}, asked + "0 delete vm.a\n"},
 		{"off, and a record was removed", []func(*scene){destroy, (*scene).off, found}, asked + off + started + lose},
+		{"off, and its own record was made anew", []func(*scene){destroy, (*scene).off, adopted}, asked + "0 delete vm.a\n"},
+		{"off, its own record was made anew, and a block wants it", []func(*scene){destroy, func(s *scene) { s.config = load(t, vm+work) }, (*scene).off, adopted}, asked + off + started + lose},
 		{"off, and what is in it may be lost", []func(*scene){destroy, (*scene).off, found, func(s *scene) { s.options.Allow.Dirty = map[spec.Address]bool{a: true} }}, asked + "0 delete vm.a\n"},
 		{"it cannot be read, and nothing was ever inside", []func(*scene){destroy, mute}, asked + "0 stop vm.a\n1 delete vm.a after 0\n"},
 		{"it cannot be read, and a record was removed", []func(*scene){destroy, mute, found}, asked + unread + lose},
