@@ -204,7 +204,7 @@ func (a *app) recordAdopted(ctx context.Context, addrs []spec.Address) (pending 
 	}
 	summary, err := executor.Apply(ctx, executor.Run{
 		Plan: plan, World: world, Journal: journal, Resolve: a.resolver(p.config), ID: run, DigestKey: p.key,
-		Gate:        gate{folder: p.busy(), me: me, addresses: p.visitorAddresses(journal.Snapshot()), closed: &closedVMs{all: map[spec.Address]*closedVM{}}},
+		Gate:        gate{folder: p.busy(), me: me, addresses: p.visitorAddresses(journal.Snapshot()), orphans: p.orphanJobs, closed: &closedVMs{all: map[spec.Address]*closedVM{}}},
 		Parallelism: 1, Now: a.env.Now, Watch: func(executor.Event) {},
 	})
 	if err == nil && !summary.OK() {
