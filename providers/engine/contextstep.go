@@ -90,29 +90,31 @@ func (j *connecting) setContext(ctx context.Context) (*guard.Outcome, error) {
 func (j *connecting) writeContext(name string) error {
 	c := j.p.contexts
 	if c.dir == "" {
-		return j.contextProblem("docker_context", errors.New("neither HOME nor DOCKER_CONFIG names a folder"), "set one of them")
+		return j.contextProblem(errors.New("neither HOME nor DOCKER_CONFIG names a folder"), "set one of them")
 	}
 	now, err := c.read(name)
 	switch {
 	case err == nil && !now.isOf(j.p.settings.Project, j.Bears):
-		return j.contextProblem("docker_context_taken", fmt.Errorf("docker context %q exists, and %s did not make it", name, j.Address),
+		f := j.contextProblem(fmt.Errorf("docker context %q exists, and %s did not make it", name, j.Address),
 			"write another name in docker_context, or remove that one: docker context rm "+name)
+		f.Code = "docker_context_taken"
+		return f
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return j.contextProblem("docker_context", err, "remove it if it is damaged")
+		return j.contextProblem(err, "remove it if it is damaged")
 	}
 	f := contextFile{Name: name}
 	mark := contextMark{ID: j.p.settings.Project.Lineage(), Project: j.p.settings.Project.Name, Address: j.Address.String()}
 	f.Metadata.Description, f.Metadata.Vmctl = fmt.Sprintf("%s of %s, made by vmctl", j.Address, mark.Project), &mark
 	f.Endpoints.Docker.Host = j.socket
 	if err := c.write(f); err != nil {
-		return j.contextProblem("docker_context", err)
+		return j.contextProblem(err)
 	}
 	return nil
 }
 
-func (j *connecting) contextProblem(code string, err error, next ...string) error {
+func (j *connecting) contextProblem(err error, next ...string) *providers.Problem {
 	f := failure(err, "%s %s", j.Op, j.Address)
-	f.Code = code
+	f.Code = "docker_context"
 	if len(next) > 0 {
 		f.Next = providers.Say(next...)
 	}
@@ -146,7 +148,7 @@ func (j *connecting) makeCurrent(ctx context.Context, name string) (string, erro
 		return "the current docker context stays: its configuration has just been changed", nil
 	}
 	if err := c.setCurrent(now, name); err != nil {
-		return "", j.contextProblem("docker_context", err)
+		return "", j.contextProblem(err)
 	}
 	return fmt.Sprintf("it is the current docker context now, in place of %s: %s", shown, why), nil
 }
@@ -230,12 +232,12 @@ func (j *connecting) removeContext(name string) ([]string, error) {
 	config, err := c.config()
 	if err == nil && config.current == name {
 		if err := c.setCurrent(config, ""); err != nil {
-			return nil, j.contextProblem("docker_context", err)
+			return nil, j.contextProblem(err)
 		}
 		said = append(said, "it was the current one: docker uses its default again")
 	}
 	if err := c.remove(name); err != nil {
-		return nil, j.contextProblem("docker_context", err)
+		return nil, j.contextProblem(err)
 	}
 	return said, nil
 }
