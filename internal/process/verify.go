@@ -79,3 +79,15 @@ func name(s processFacts) string {
 		return "a program that cannot be read"
 	}
 }
+
+// Ending returns those of the processes that have not ended yet. A process that is ending has no arguments any more, so that Find does
+// not see it, and it still has its files and their locks.
+func (h Host) Ending(all []Identity) []Identity {
+	var ending []Identity
+	for _, id := range all {
+		if verdict, _ := h.Verify(id); verdict == Match {
+			ending = append(ending, id)
+		}
+	}
+	return ending
+}

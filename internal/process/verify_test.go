@@ -87,6 +87,18 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A process that is ending is one of those that are not gone, though a search does not see it.
+func TestEnding(t *testing.T) {
+	w := newFakeWorld()
+	ending, gone, other := w.Run(t, "polite").Identity, w.Run(t, "polite").Identity, w.Run(t, "polite").Identity
+	w.system.unreadable = map[int]any{
+		ending.PID: process.Facts{Start: ending.StartTime, Ending: true}, gone.PID: process.ErrNone, other.PID: process.Facts{Start: other.StartTime + 1},
+	}
+	if diff := cmp.Diff([]process.Identity{ending}, w.Host().Ending([]process.Identity{gone, ending, other})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // What the record says, and what that means.
 //
 // row X01

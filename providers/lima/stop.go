@@ -131,6 +131,9 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 		if f.err != nil {
 			return stop.Observation{}, f.err
 		}
+		if ending := j.processes.Ending(identities(j.seen.agents, j.seen.drivers)); len(ending) > 0 { // it still holds its disks
+			return stop.Observation{Verdict: stop.Runs, Evidence: process.Words(ending) + " is ending"}, nil
+		}
 		return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 	}
 	s.state = providers.StateRunning

@@ -159,9 +159,13 @@ func (t *target) Look(ctx context.Context) (stop.Observation, error) {
 	case s.ID != j.Object || !j.owns(s):
 		return stop.Observation{Verdict: stop.Other, Evidence: "it no longer bears the mark of " + j.Address.String()}, nil
 	}
+	before := j.seen.alive
 	j.seen = &s
 	if s.on() {
 		return stop.Observation{Verdict: stop.Runs, Evidence: cmp.Or(s.runs, process.Words(s.alive)+" runs it")}, nil
+	}
+	if s.alive = j.processes.Ending(before); len(s.alive) > 0 { // it still holds its disk
+		return stop.Observation{Verdict: stop.Runs, Evidence: process.Words(s.alive) + " is ending"}, nil
 	}
 	return stop.Observation{Verdict: stop.Gone, Evidence: "no process runs it"}, nil
 }
