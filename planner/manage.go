@@ -276,6 +276,8 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 		c.Action, c.Reason = providers.ReplaceIt, "a replacement was asked for"
 	case c.Applies == providers.Replace:
 		c.Action, c.Reason, c.Altered = providers.ReplaceIt, because(c.alterations(), providers.Replace), true
+	case c.To != nil: // its record was never finished: what it was made in is not known as an edit
+		c.Action, c.Reason, c.Altered = providers.ReplaceIt, fmt.Sprintf("it is inside of %s, and wanted inside of %s", c.Inside, c.To.Inside), true
 	case c.Object.Running != nil && !wantOn && !down:
 		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
 		if !on {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/planner"
 	"vmctl/providers"
@@ -274,3 +275,23 @@ func restarts(block string) string {
 
 // holding returns a block with another line in it.
 func holding(block, line string) string { return strings.Replace(block, "{\n", "{\n  "+line+"\n", 1) }
+
+// A box whose making was cut short after it was there, and that is wanted elsewhere by now, is removed here and made there: its
+// record does not say where it was made.
+func TestHalfRecordedBoxMoves(t *testing.T) {
+	got := plantree(t, "vm.a", nil, nil, nil, func(b string) string { return strings.Replace(b, "in    = box.b", "in    = vm.z", 1) }, func(s *scene) {
+		r := s.state.Records[addr(t, "box.c")]
+		r.Reserved = true
+		s.state.Records[addr(t, "box.c")] = r
+		for _, sys := range s.insides { // which tells no object where it is
+			for i := range sys.inventory.Objects {
+				all := sys.inventory.Objects[i].Attrs.AsValueMap()
+				delete(all, "in")
+				sys.inventory.Objects[i].Attrs = cty.ObjectVal(all)
+			}
+		}
+	})
+	if !strings.HasPrefix(got, "replace box.c: it is inside of box.b, and wanted inside of vm.z\n") {
+		t.Errorf("plan:\n%s", got)
+	}
+}
