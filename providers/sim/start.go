@@ -92,15 +92,23 @@ func (j *job) run(ctx context.Context, l launch) (process.Identity, report, erro
 	}
 	defer said.Close() //nolint:errcheck // it is only read
 	j.keep(j.Object, child)
-	id, err := child.Capture(ctx)
-	if err != nil && !errors.Is(err, process.ErrGone) {
-		return id, report{}, j.notStarted(ctx, child, report{}, err)
-	}
-	told, err := hear(ctx, said)
+	id, told, err := firstReport(ctx, ctx, child, said)
 	if err != nil || told.Error != "" {
 		return id, told, j.notStarted(ctx, child, told, err)
 	}
 	return id, told, nil
+}
+
+// firstReport returns the identity of a process that was just started, and its report. One that
+// has ended before it could be identified has said why: its report counts, and its identity is
+// empty. The wait for the report ends with until.
+func firstReport(ctx, until context.Context, child *process.Child, said *os.File) (process.Identity, report, error) {
+	id, err := child.Capture(ctx)
+	if err != nil && !errors.Is(err, process.ErrGone) {
+		return id, report{}, err
+	}
+	told, err := hear(until, said)
+	return id, told, err
 }
 
 func (j *job) orders(f vmFile) orders {

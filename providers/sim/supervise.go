@@ -14,11 +14,7 @@ func (m *vmProcess) startDriver(ctx, requested context.Context) (report, error) 
 		return report{}, err
 	}
 	defer said.Close() //nolint:errcheck // it is only read
-	id, err := child.Capture(ctx)
-	var told report
-	if err == nil {
-		told, err = hear(requested, said)
-	}
+	id, told, err := firstReport(ctx, requested, child, said)
 	if err == nil && told.Error != "" {
 		m.taken, err = told.Taken, errors.New(told.Error)
 	} else if err != nil {
