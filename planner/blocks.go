@@ -46,8 +46,7 @@ func (o *orderer) insideBlocks() bool {
 	for _, i := range o.inwards {
 		child := &o.plan.Changes[i]
 		for j := range o.around(i) {
-			ends := removes(o.steps(j)) || o.active(j) && o.plan.Changes[j].LetsGo()
-			if !ends || !o.isKept(i) {
+			if !o.abandons(j) || !o.isKept(i) {
 				continue
 			}
 			if o.retainAround(j, i) {
@@ -67,6 +66,11 @@ func (o *orderer) insideBlocks() bool {
 		}
 	}
 	return again
+}
+
+// abandons reports whether a change that is carried out removes its object or lets go of it.
+func (o *orderer) abandons(i int) bool {
+	return removes(o.steps(i)) || o.active(i) && o.plan.Changes[i].LetsGo()
 }
 
 func takeIn(a spec.Address) string {

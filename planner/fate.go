@@ -25,9 +25,25 @@ func (o *orderer) fates() bool {
 			again = o.fate(i) || again
 		}
 	}
+	o.outlasted()
 	again = o.stranded() || again
 	again = o.waiters() || again
 	return again || !maps.Equal(late, o.late) || !maps.Equal(idle, o.idle)
+}
+
+// outlasted defers the end of each object around one that leaves it, and has to wait for the place to which it goes.
+func (o *orderer) outlasted() {
+	for _, i := range o.inwards {
+		until, late := o.late[i]
+		if !late || o.plan.Changes[i].To == nil {
+			continue
+		}
+		for j := range o.around(i) {
+			if o.abandons(j) && o.plan.Changes[j].Address != until {
+				o.wait(j, until)
+			}
+		}
+	}
 }
 
 // stranded blocks a change that needs a value of an object which is not made because what it is

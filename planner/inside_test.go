@@ -307,6 +307,20 @@ deferred box.note until vm.a is ready
 `,
 		},
 		{
+			name: "of one that was never ready nothing is blocked for what is not read yet", applied: one + treeBox + treeInner, spec: one + strings.Replace(treeInner, "box.b", "vm.a", 1),
+			change: func(s *scene) {
+				r := s.state.Records[addr(s.t, "vm.a")]
+				r.Conditions = nil
+				s.state.Records[addr(s.t, "vm.a")] = r
+			},
+			want: `start vm.a: it runs, and was never ready since it started
+deferred box.b until vm.a is ready
+deferred box.c until vm.a is ready
+0 start vm.a
+1 wait_ssh vm.a after 0
+`,
+		},
+		{
 			name: "of a VM that may not go down nothing is done, and it is not let go of", applied: one + note,
 			spec: strings.Replace(one, "memory = \"256MiB\"", "memory = \"512MiB\"\n  lifecycle {\n    on_change = { memory = \"live\" }\n  }", 1) + changed,
 			want: `update box.note: content: written at any time
