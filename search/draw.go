@@ -104,8 +104,11 @@ func (d *drawing) base() {
 		for label, v := range d.m.vms {
 			if v.source == "e" {
 				v.source = ""
-				d.m.vms[label] = v
 			}
+			if v.asks == "e" {
+				v.asks = ""
+			}
+			d.m.vms[label] = v
 		}
 	}
 	if !d.m.boxless {
@@ -228,6 +231,9 @@ func (d *drawing) rename(from, to string) bool {
 		if o.source == from {
 			o.source = to
 		}
+		if o.asks == from {
+			o.asks = to
+		}
 		d.m.vms[label] = o
 	}
 	for label, x := range d.m.boxes {
@@ -254,6 +260,9 @@ func (d *drawing) drop(label string) {
 		v.after = slices.DeleteFunc(v.after, func(x string) bool { return x == label })
 		if v.source == label {
 			v.source, v.attr = "", ""
+		}
+		if v.asks == label {
+			v.asks, v.asked = "", ""
 		}
 		d.m.vms[other] = v
 	}

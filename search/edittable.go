@@ -328,7 +328,11 @@ var editTable = []editKind{
 	}},
 	{"conditions", func(d *drawing) bool {
 		label, ok := d.vmLabel("vm", nil)
-		return ok && d.change(label, func(v *vm) { v.rules = !v.rules })
+		return ok && d.change(label, func(v *vm) { v.rules, v.asks, v.asked = !v.rules, "", "" })
+	}},
+	{"condition on another vm", func(d *drawing) bool {
+		a, b, ok := d.twoVMs(nil)
+		return ok && d.change(a, func(v *vm) { v.rules, v.asks, v.asked = true, b, d.pick(vmAttrs, "attribute") })
 	}},
 	{"prevent_destroy of a disk", func(d *drawing) bool {
 		label, ok := d.diskLabel(nil)

@@ -49,6 +49,8 @@ type vm struct {
 	ceiling string // of cpus and disks: "live", "restart"; "": the default
 	keep    bool   // prevent_destroy
 	rules   bool   // a precondition and a postcondition, which hold
+	asks    string // the label of the vm that the precondition asks for asked; "": for nothing
+	asked   string // an attribute
 }
 
 // disk is a disk block.
@@ -171,13 +173,18 @@ func (v vm) write(b *strings.Builder, label, provider string) {
 	if v.unready {
 		b.WriteString("  ssh {\n    wait = false\n  }\n")
 	}
-	writeLifecycle(b, lifecycle{ignores: v.ignores, ceiling: v.ceiling, keep: v.keep, rules: v.rules})
+	rules := lifecycle{ignores: v.ignores, ceiling: v.ceiling, keep: v.keep}
+	if v.rules {
+		rules.holds = v.precondition()
+	}
+	writeLifecycle(b, rules)
 	b.WriteString("}\n")
 }
 
 type lifecycle struct {
-	ignores, keep, rules bool
-	ceiling              string
+	ignores, keep bool
+	ceiling       string
+	holds         string // a precondition, beside a postcondition that holds; "": neither
 }
 
 func writeLifecycle(b *strings.Builder, l lifecycle) {
@@ -194,11 +201,19 @@ func writeLifecycle(b *strings.Builder, l lifecycle) {
 	if l.ceiling != "" {
 		fmt.Fprintf(b, "    on_change = { cpus = %q, additional_disk = %q }\n", l.ceiling, l.ceiling)
 	}
-	if l.rules {
-		b.WriteString("    precondition {\n      condition     = length(\"x\") == 1\n      error_message = \"no\"\n    }\n" +
-			"    postcondition {\n      condition     = self.id != \"\" && self.name != \"\"\n      error_message = \"it is ${self.id}\"\n    }\n")
+	if l.holds != "" {
+		fmt.Fprintf(b, "    precondition {\n      condition     = %s\n      error_message = \"no\"\n    }\n"+
+			"    postcondition {\n      condition     = self.id != \"\" && self.name != \"\"\n      error_message = \"it is ${self.id}\"\n    }\n", l.holds)
 	}
 	b.WriteString("  }\n")
+}
+
+// precondition returns a condition that holds, if need be once another VM is made or changed.
+func (v vm) precondition() string {
+	if v.asks == "" {
+		return `length("x") == 1`
+	}
+	return fmt.Sprintf(`vm.%s.%s != "-"`, v.asks, v.asked)
 }
 
 // needs lists the labels of the vms that a vm refers to.
@@ -206,6 +221,9 @@ func (v vm) needs() []string {
 	all := slices.Clone(v.after)
 	if v.source != "" {
 		all = append(all, v.source)
+	}
+	if v.asks != "" {
+		all = append(all, v.asks)
 	}
 	return all
 }
@@ -228,7 +246,7 @@ func (m model) valid() bool {
 	names, users := map[string]bool{}, map[string]bool{}
 	for label, v := range m.vms {
 		for _, other := range v.needs() {
-			if o, ok := m.vms[other]; !ok || other == label || v.source == other && o.keys != nil {
+			if o, ok := m.vms[other]; !ok || other == label || (v.source == other || v.asks == other) && o.keys != nil {
 				return false
 			}
 		}
