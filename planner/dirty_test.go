@@ -57,6 +57,21 @@ func TestDirty(t *testing.T) {
 				"replace vm.a: accel: cannot change after it was made\n  accel auto -> kvm, replace\n" + kept,
 		},
 		{
+			name: "it is let go of, and the VM around it stays", spec: one + "removed {\n  from = box.note\n  destroy = false\n}\n", change: func(*scene) {},
+			want: "forget box.note: its removed block lets go of it: the object stays as it is, without vmctl's mark\n0 unmark box.note\n1 forget box.note after 0\n",
+		},
+		{
+			name: "it is let go of, and the VM around it goes", spec: "removed {\n  from = box.note\n  destroy = false\n}\n", change: func(*scene) {},
+			want: "forget box.note: its removed block lets go of it: the object stays as it is, without vmctl's mark\n" + blocked + "destroy vm.a: it is not in the spec\n" + kept,
+		},
+		{
+			name: "it is let go of, and excluded, and the VM around it goes", spec: "removed {\n  from = box.note\n  destroy = false\n}\n",
+			change: func(s *scene) {
+				s.options.Scope = planner.Scope{Excludes: []spec.Address{addr(s.t, "box.note")}}
+			},
+			want: "destroy vm.a: it is not in the spec\n  blocked: box.note is inside of it, and is to be kept\n  > take box.note in: leave out --target and --exclude, or name it, too: --target=box.note\n",
+		},
+		{
 			name: "it may be lost", spec: one, change: allow,
 			want: "destroy box.note: it is not in the spec\nfound dirty box.note: untracked files: a; untracked files: b\n" +
 				"0 close box.note\n1 remove box.note after 0\n",
