@@ -60,8 +60,7 @@ func (o *orderer) volatileBlocks() bool {
 			continue
 		}
 		for j := range o.around(i) {
-			above := &o.plan.Changes[j]
-			if above.Object != nil && above.Object.Volatile && slices.ContainsFunc(o.steps(j), lowers) && !removes(o.steps(j)) {
+			if o.isLostIn(j) {
 				again = o.block(j, Block{Cause: CauseDirty, Problem: providers.Refuse(
 					fmt.Sprintf("its root is in memory, and %s inside of it has work that exists nowhere else: %s", c.Address, why), dirtyNext(c))}) || again
 			}

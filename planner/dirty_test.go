@@ -145,6 +145,28 @@ func TestDirtySavedBeforeTheVMIsReplaced(t *testing.T) {
 	}
 }
 
+// What goes with the VM around it, or is lost when that goes down, is looked at before: somebody may work in it until then.
+func TestWorkIsLookedForBeforeTheVMGoes(t *testing.T) {
+	for _, test := range []struct{ name, spec string }{
+		{"it is replaced", "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"kvm\"\n  lifecycle {\n    on_change = { accel = \"replace\" }\n  }\n}\n" + note},
+		{"it is restarted, and its root is in memory", "vm \"a\" {\n  memory = \"512MiB\"\n}\n" + note},
+	} {
+		s := after(t, one+note)
+		s.inside("vm.a").checks = true
+		s.objectOf("vm.a").Volatile = true
+		s.config = load(t, test.spec)
+		p, err := s.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := slices.IndexFunc(p.Steps, func(s planner.Step) bool { return s.Checks && s.Address == addr(t, "box.note") })
+		down := slices.IndexFunc(p.Steps, func(s planner.Step) bool { return s.Phase == providers.PhaseDown && s.Address == addr(t, "vm.a") })
+		if checked < 0 || down < 0 || !slices.Contains(p.Steps[down].After, checked) {
+			t.Errorf("%s: nobody looks before it goes down:\n%s", test.name, text(p))
+		}
+	}
+}
+
 // A VM that is off and is to go may have work in it: it stays, and the plan says which start would tell. Where the work may be lost,
 // nothing has to be started.
 //

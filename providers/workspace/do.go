@@ -100,6 +100,8 @@ func (t *task) Verb() (guard.Verb, error) {
 		return guard.Verb{Need: guard.Expected, Done: guard.If(t.isWanted, "it is as wanted"), Act: t.write}, nil
 	case opSave, opKeep:
 		return guard.Verb{Need: guard.Expected, Act: t.save}, nil
+	case opCheck:
+		return guard.Verb{Need: guard.Expected, Act: t.check}, nil
 	case opFetchLast:
 		return guard.Verb{Need: guard.Expected, Act: t.fetchLast}, nil
 	case opRemove, opDiscard, opRemoveSaved, opRemoveKept:
@@ -366,6 +368,16 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	return guard.Did(providers.Done, evidence...), nil
+}
+
+// check fails if the workspace has work that is nowhere else: it is lost with what it is inside of.
+func (t *task) check(context.Context) (*guard.Outcome, error) {
+	if t.seen != nil {
+		if err := t.clean(); err != nil {
+			return nil, err
+		}
+	}
+	return guard.Did(providers.Done, "this host has all of its work"), nil
 }
 
 // clean fails if the workspace has work that is nowhere else, or if that could not be read.
