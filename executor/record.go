@@ -30,8 +30,8 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 	if !existed {
 		old = state.Record{Kind: c.Kind, Values: c.Prior, Policy: c.Policy, Generation: c.Generation}
 		old.Found = c.Object != nil && planner.IsInhabited(c.Kind)
-		if c.Action == providers.Import && len(spec.InsideOf(c.Kind)) > 0 { // vmctl has made nothing inside of it
-			old.Found = false
+		if c.Action == providers.Import && len(spec.InsideOf(c.Kind)) > 0 {
+			old.Found = x.hasForgottenWork()
 		}
 		if c.Action == providers.Create {
 			old.Values = cty.EmptyObjectVal
@@ -85,6 +85,17 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
 	}
 	return x.withConditions(n, old, step, r), true
+}
+
+// hasForgottenWork reports whether the record of an object in which people work was removed by hand: it may be inside of an object that is
+// imported. Otherwise vmctl has made nothing inside of that.
+func (x *execution) hasForgottenWork() bool {
+	for _, a := range x.Journal.Snapshot().Forgotten {
+		if shape, _ := spec.Shape(a.Kind); shape.Work {
+			return true
+		}
+	}
+	return false
 }
 
 // writesSpec reports whether a step of a change writes its wanted values into the record.
@@ -154,7 +165,10 @@ func (x *execution) reservation(i int) state.Record {
 	r.Kind, r.Provider, r.Settings, r.Uses, r.Inside = c.Kind, c.Provider, at.Settings, c.Needs, at.Inside
 	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
 	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
-	r.Reserved, r.LastAction, r.Conditions, r.Was, r.Digests, r.Provisions = true, nil, nil, nil, settingDigests(r.Digests), nil
+	r.Reserved, r.LastAction, r.Conditions, r.Digests, r.Provisions = true, nil, nil, settingDigests(r.Digests), nil
+	if shape, _ := spec.Shape(c.Kind); !shape.Work { // its saves keep the addresses that it had
+		r.Was = nil
+	}
 	return r
 }
 

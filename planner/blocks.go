@@ -86,6 +86,8 @@ func (o *orderer) isKept(i int) bool {
 		return !o.delta.options.Destroy
 	case c.Record == nil && c.Want == nil && c.Action == providers.Destroy: // an orphan
 		return c.Blocked != nil || o.delta.Aside[c.Address]
+	case c.Action == providers.Forget && c.lets && c.Object != nil:
+		return c.Blocked != nil || o.delta.Aside[c.Address]
 	case c.Record == nil, c.Action == providers.Forget, c.Object == nil && c.Blocked == nil:
 		return o.delta.Aside[c.Address] && c.Record != nil && c.Action != providers.Forget
 	case o.active(i):

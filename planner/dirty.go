@@ -32,12 +32,17 @@ func (o *orderer) dirtyBlocks() bool {
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
 		why := dirtReason(c.Object)
-		if why == "" || c.Discards || !o.active(i) || !removes(o.steps(i)) && (c.with == spec.Address{}) || savesFirst(o.steps(i)) {
+		if why == "" || c.Discards || !o.active(i) || !removes(o.steps(i)) && (c.with == spec.Address{}) && !o.isLetGoInside(i) || savesFirst(o.steps(i)) {
 			continue
 		}
 		again = o.block(i, Block{Cause: CauseDirty, Problem: providers.Refuse("it has work that exists nowhere else: "+why, dirtyNext(c))}) || again
 	}
 	return o.volatileBlocks() || o.uncheckedBlocks() || o.unseenBlocks() || again
+}
+
+// isLetGoInside reports whether a change lets go of an object that goes with what it is inside of.
+func (o *orderer) isLetGoInside(i int) bool {
+	return o.plan.Changes[i].Action == providers.Forget && !o.staysAround(i)
 }
 
 // savesFirst reports whether steps save the work in an object before they remove it.
@@ -55,8 +60,7 @@ func (o *orderer) volatileBlocks() bool {
 			continue
 		}
 		for j := range o.around(i) {
-			above := &o.plan.Changes[j]
-			if above.Object != nil && above.Object.Volatile && slices.ContainsFunc(o.steps(j), lowers) && !removes(o.steps(j)) {
+			if o.isLostIn(j) {
 				again = o.block(j, Block{Cause: CauseDirty, Problem: providers.Refuse(
 					fmt.Sprintf("its root is in memory, and %s inside of it has work that exists nowhere else: %s", c.Address, why), dirtyNext(c))}) || again
 			}

@@ -57,6 +57,21 @@ func TestDirty(t *testing.T) {
 				"replace vm.a: accel: cannot change after it was made\n  accel auto -> kvm, replace\n" + kept,
 		},
 		{
+			name: "it is let go of, and the VM around it stays", spec: one + "removed {\n  from = box.note\n  destroy = false\n}\n", change: func(*scene) {},
+			want: "forget box.note: its removed block lets go of it: the object stays as it is, without vmctl's mark\n0 unmark box.note\n1 forget box.note after 0\n",
+		},
+		{
+			name: "it is let go of, and the VM around it goes", spec: "removed {\n  from = box.note\n  destroy = false\n}\n", change: func(*scene) {},
+			want: "forget box.note: its removed block lets go of it: the object stays as it is, without vmctl's mark\n" + blocked + "destroy vm.a: it is not in the spec\n" + kept,
+		},
+		{
+			name: "it is let go of, and excluded, and the VM around it goes", spec: "removed {\n  from = box.note\n  destroy = false\n}\n",
+			change: func(s *scene) {
+				s.options.Scope = planner.Scope{Excludes: []spec.Address{addr(s.t, "box.note")}}
+			},
+			want: "destroy vm.a: it is not in the spec\n  blocked: box.note is inside of it, and is to be kept\n  > take box.note in: leave out --target and --exclude, or name it, too: --target=box.note\n",
+		},
+		{
 			name: "it may be lost", spec: one, change: allow,
 			want: "destroy box.note: it is not in the spec\nfound dirty box.note: untracked files: a; untracked files: b\n" +
 				"0 close box.note\n1 remove box.note after 0\n",
@@ -127,6 +142,28 @@ func TestDirtySavedBeforeTheVMIsReplaced(t *testing.T) {
 	}
 	if got := text(p); strings.Contains(got, "blocked") || !strings.Contains(got, "found dirty box.note: untracked files: a") {
 		t.Errorf("the plan is:\n%s", got)
+	}
+}
+
+// What goes with the VM around it, or is lost when that goes down, is looked at before: somebody may work in it until then.
+func TestWorkIsLookedForBeforeTheVMGoes(t *testing.T) {
+	for _, test := range []struct{ name, spec string }{
+		{"it is replaced", "vm \"a\" {\n  memory = \"256MiB\"\n  accel = \"kvm\"\n  lifecycle {\n    on_change = { accel = \"replace\" }\n  }\n}\n" + note},
+		{"it is restarted, and its root is in memory", "vm \"a\" {\n  memory = \"512MiB\"\n}\n" + note},
+	} {
+		s := after(t, one+note)
+		s.inside("vm.a").checks = true
+		s.objectOf("vm.a").Volatile = true
+		s.config = load(t, test.spec)
+		p, err := s.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := slices.IndexFunc(p.Steps, func(s planner.Step) bool { return s.Checks && s.Address == addr(t, "box.note") })
+		down := slices.IndexFunc(p.Steps, func(s planner.Step) bool { return s.Phase == providers.PhaseDown && s.Address == addr(t, "vm.a") })
+		if checked < 0 || down < 0 || !slices.Contains(p.Steps[down].After, checked) {
+			t.Errorf("%s: nobody looks before it goes down:\n%s", test.name, text(p))
+		}
 	}
 }
 

@@ -316,6 +316,7 @@ func (o *orderer) releasing(i int) (release, resume []providers.Step, err error)
 	change := c.Change
 	change.Action, change.ID, change.Want, change.Edits = providers.Release, c.Object.ID, cty.NilVal, nil
 	change.Mark, change.Rekey = nil, nil
+	change.Ends = o.losesInside(i)
 	if o.isBack(i) {
 		change.Want = c.Want.Want
 	}
@@ -328,6 +329,22 @@ func (o *orderer) releasing(i int) (release, resume []providers.Step, err error)
 		return steps, nil, nil
 	}
 	return slices.Clip(steps[:resumes]), steps[resumes:], nil
+}
+
+// losesInside reports whether an object is lost when what it is inside of goes down, though nothing removes that.
+func (o *orderer) losesInside(i int) bool {
+	for j := range o.around(i) {
+		if o.isLostIn(j) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLostIn reports whether the steps of a change take down an object, and lose by that what is inside of it, without removing it.
+func (o *orderer) isLostIn(j int) bool {
+	steps, object := o.steps(j), o.plan.Changes[j].Object
+	return object != nil && object.Volatile && slices.ContainsFunc(steps, lowers) && !removes(steps)
 }
 
 // isBack reports whether an object that is released is resumed in this plan: it stays wanted where it

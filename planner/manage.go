@@ -38,7 +38,15 @@ func (d *differ) create(c *Change) {
 	d.chooseID(c)
 	c.Name = d.freeName(c)
 	c.scripts = d.scripts(c)
+	c.Was = slices.DeleteFunc(slices.Clone(c.Was), d.isTakenAgain) // no mark names one any more
 	d.known[c.Address] = lasting(c, cty.NilVal, d.attributes(c))
+}
+
+// isTakenAgain reports whether an address, which another one had before, is that of a resource or of a record.
+func (d *differ) isTakenAgain(a spec.Address) bool {
+	_, described := d.config.Resource(a)
+	_, recorded := d.state.Records[a]
+	return described || recorded
 }
 
 // isRead reports whether the system in which a change is to make its object was read. If it was

@@ -206,13 +206,13 @@ func (o *orderer) asked(c *Change) ([]providers.Step, error) {
 	if (c.with == spec.Address{} || c.observed) {
 		remove := c.Change
 		remove.Action, remove.ID, remove.Want = providers.Destroy, c.Object.ID, cty.NilVal
-		remove.Succeeds = true
+		remove.Succeeds, remove.Ends = true, c.with != spec.Address{}
 		var err error
 		if steps, err = o.world.System(c.System).steps(remove); err != nil {
 			return nil, err
 		}
 		if (c.with != spec.Address{}) {
-			steps = untilSaved(steps)
+			steps = untilKept(steps)
 		}
 	}
 	removed := len(steps)
@@ -230,10 +230,10 @@ func (o *orderer) asked(c *Change) ([]providers.Step, error) {
 	return steps, err
 }
 
-// untilSaved returns the steps up to the one that saves the work in an object; none: no step does.
-func untilSaved(steps []providers.Step) []providers.Step {
+// untilKept returns the steps up to the one that saves the work in an object, or sees that there is none; none: no step does.
+func untilKept(steps []providers.Step) []providers.Step {
 	for i := range steps {
-		if steps[i].Saves {
+		if steps[i].Saves || steps[i].Checks {
 			return steps[:i+1]
 		}
 	}

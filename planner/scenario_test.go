@@ -48,6 +48,7 @@ type scene struct {
 type system struct {
 	inventory providers.Inventory
 	known     []providers.Known
+	checks    bool                                               // what ends with what it is inside of is looked at before that
 	saves     bool                                               // the first step of a removal saves the work in a box
 	refusal   *providers.Problem                                 // of every change; nil: none
 	panics    string                                             // the call that panics: "observe", "steps", "preview", or the steps of one action
@@ -90,6 +91,13 @@ func (s *system) Steps(c providers.Change) ([]providers.Step, error) {
 		steps := owed(box.Steps(c), c)
 		if s.saves && c.Action == providers.Destroy {
 			steps[0].Saves = true
+		}
+		if s.checks && c.Ends {
+			check := machine.Append(nil, c, providers.Step{Op: "check", Phase: providers.PhaseRelease, Object: c.Object.ID, Name: c.Name, Checks: true})
+			if c.Action == providers.Release {
+				return append(check, steps...), nil
+			}
+			return check, nil
 		}
 		return steps, nil
 	}

@@ -341,6 +341,9 @@ type Change struct {
 	// Succeeds says of a Destroy that another object takes the place of this one, and of a Create that it is that one: a
 	// replacement in two halves, of an object that moves or goes with what it is inside of.
 	Succeeds bool
+	// Ends says of a Destroy that the object goes with what it is inside of, and of a Release that it is lost when that goes down:
+	// the steps that save the work in it, or see that there is none, are enough.
+	Ends bool
 	// Discards says that the user lets the work go that exists only in the object.
 	Discards bool
 	// Preview holds what the system says that it would do. nil: it was not asked, or cannot tell yet.
@@ -399,6 +402,7 @@ type Step struct {
 	// Saves says that the step saves the work that exists only in the object, and fails unless all of it is saved: the steps
 	// after it may remove the object.
 	Saves   bool
+	Checks  bool // the step fails if there is work that exists only in the object
 	Fresh   bool // no run of the script is known to have begun: an earlier one in the object does not count
 	Class   Class
 	Risk    Risk

@@ -34,6 +34,27 @@ func (p *Provider) await(ctx context.Context, repository string, a spec.Address,
 	return err
 }
 
+// inherited returns the address under which the work is that a new workspace gets, and the commit of that save; "": it gets none. The
+// workspace may have been renamed since the one before it was removed. One of another branch cannot have the work.
+func (t *task) inherited(ctx context.Context, r record) (from spec.Address, commit string, err error) {
+	if commit, err = t.p.awaited(ctx, r.Repository, t.Address); err != nil || commit != "" {
+		return t.Address, commit, err
+	}
+	for _, was := range t.Was {
+		if commit, err = t.p.awaited(ctx, r.Repository, was); err != nil {
+			return was, "", err
+		}
+		all, err := t.p.saves(ctx, r.Repository, saveFolder(was))
+		if err != nil {
+			return was, "", err
+		}
+		if slices.ContainsFunc(all, func(s keptSave) bool { return s.Commit == commit && s.Branch == r.Branch }) {
+			return was, commit, nil
+		}
+	}
+	return t.Address, "", nil
+}
+
 // bringBack brings back what a workspace awaits, and returns the reference of that save; "": it awaits nothing. What cannot be
 // brought back stays in its save, and the workspace awaits it no more.
 func (t *task) bringBack(ctx context.Context, r record) (string, error) {
@@ -42,7 +63,7 @@ func (t *task) bringBack(ctx context.Context, r record) (string, error) {
 	if err != nil || w.Restoring == "" {
 		return "", err
 	}
-	all, err := p.saves(ctx, w.Repository, saveFolder(t.Address))
+	all, err := p.saves(ctx, w.Repository, saveRoot) // it may have had another address when it was saved
 	if err != nil {
 		return "", err
 	}

@@ -76,6 +76,76 @@ func TestWorkThatCannotBeBroughtBack(t *testing.T) {
 	}
 }
 
+// Work that is kept for the next workspace is in it where that has another address by now, whenever the run before was cut short. What
+// was kept for one that was never made is not brought back later.
+func TestTheNextWorkspaceHasAnotherAddress(t *testing.T) {
+	for name, place := range map[string]spec.Address{"worktree": spec.ThisHost, "guest": inVM} {
+		soiled := func(t *testing.T) *work {
+			w := newBench(t, place).workspace()
+			w.create(t)
+			must(t, os.WriteFile(filepath.Join(w.path, "new"), []byte("new\n"), 0o600))
+			return w
+		}
+		nothingAwaited := func(t *testing.T, w *work) {
+			t.Helper()
+			if refs := w.git(t, w.repo, "for-each-ref", "--format=%(refname)", "refs/vmctl-awaited/"); refs != "" {
+				t.Errorf("awaited: %s", refs)
+			}
+		}
+		t.Run(name+", killed before it is made", func(t *testing.T) {
+			w := soiled(t)
+			must(t, w.do("remove_kept", providers.PhaseRemove))
+			w.rename("uno")
+			w.create(t)
+			if got := read(t, filepath.Join(w.path, "new")); got != "new\n" {
+				t.Errorf("the file has %q", got)
+			}
+			nothingAwaited(t, w)
+		})
+		t.Run(name+", killed before the work is back", func(t *testing.T) {
+			w := soiled(t)
+			must(t, w.do("remove_kept", providers.PhaseRemove))
+			w.rewrite = []string{"scratch read-tree -n", "kill -9 $$\nscratch read-tree -n"}
+			if err := w.do("check_out", providers.PhaseMake); err == nil {
+				t.Fatal("it was not killed")
+			}
+			w.rewrite = nil
+			w.rename("uno")
+			w.create(t)
+			if got := read(t, filepath.Join(w.path, "new")); got != "new\n" {
+				t.Errorf("the file has %q", got)
+			}
+		})
+		t.Run(name+", of another branch", func(t *testing.T) {
+			w := soiled(t)
+			must(t, w.do("remove_kept", providers.PhaseRemove))
+			w.rename("uno")
+			w.branch = "other"
+			w.create(t)
+			w.whole(t)
+		})
+		for _, op := range []string{"remove", "remove_saved", "remove_kept"} {
+			t.Run(name+", killed before the removal, and then clean and removed by "+op, func(t *testing.T) {
+				w := soiled(t)
+				must(t, w.do("keep", providers.PhaseFree))
+				must(t, os.Remove(filepath.Join(w.path, "new")))
+				must(t, w.do(op, providers.PhaseRemove))
+				nothingAwaited(t, w)
+				w.create(t)
+				w.whole(t)
+			})
+		}
+		t.Run(name+", killed before the removal, and then renamed", func(t *testing.T) {
+			w := soiled(t)
+			must(t, w.do("keep", providers.PhaseFree))
+			must(t, os.Remove(filepath.Join(w.path, "new")))
+			w.rename("uno")
+			must(t, w.do("write", providers.PhaseChange))
+			nothingAwaited(t, w)
+		})
+	}
+}
+
 // lose takes the guest away with all that is in it.
 func (w *work) lose(t *testing.T) {
 	t.Helper()

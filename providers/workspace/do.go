@@ -100,6 +100,8 @@ func (t *task) Verb() (guard.Verb, error) {
 		return guard.Verb{Need: guard.Expected, Done: guard.If(t.isWanted, "it is as wanted"), Act: t.write}, nil
 	case opSave, opKeep:
 		return guard.Verb{Need: guard.Expected, Act: t.save}, nil
+	case opCheck:
+		return guard.Verb{Need: guard.Expected, Act: t.check}, nil
 	case opFetchLast:
 		return guard.Verb{Need: guard.Expected, Act: t.fetchLast}, nil
 	case opRemove, opDiscard, opRemoveSaved, opRemoveKept:
@@ -168,7 +170,7 @@ func (t *task) make(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	awaited, err := p.awaited(ctx, r.Repository, t.Address)
+	from, awaited, err := t.inherited(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (t *task) make(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	p.wrote(r, t.Address)
-	if err := p.await(ctx, r.Repository, t.Address, ""); err != nil { // its own folder has it
+	if err := p.await(ctx, r.Repository, from, ""); err != nil { // its own folder has it
 		return nil, err
 	}
 	switch {
@@ -293,8 +295,12 @@ func (t *task) write(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	did, err := t.rewrite(ctx, text)
-	if err == nil {
-		t.p.wrote(r, t.Address)
+	if err != nil {
+		return nil, err
+	}
+	t.p.wrote(r, t.Address)
+	if was := t.seen.Owner; was != nil && was.Address != t.Address { // a workspace that takes its earlier name inherits nothing of it
+		err = t.p.await(ctx, r.Repository, was.Address, "")
 	}
 	return did, err
 }
@@ -334,10 +340,13 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 	}
 	var evidence []string
 	switch t.Op {
-	case opRemove:
-		if err := t.clean(); err != nil {
-			return nil, err
+	case opRemove, opDiscard:
+		if t.Op == opRemove {
+			if err := t.clean(); err != nil {
+				return nil, err
+			}
 		}
+		_ = t.p.await(ctx, t.seen.Repository, t.Address, "") // a repository that is gone brings nothing back
 	case opRemoveSaved, opRemoveKept:
 		did, err := t.save(ctx)
 		if err != nil {
@@ -359,6 +368,16 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	return guard.Did(providers.Done, evidence...), nil
+}
+
+// check fails if the workspace has work that is nowhere else: it is lost with what it is inside of.
+func (t *task) check(context.Context) (*guard.Outcome, error) {
+	if t.seen != nil {
+		if err := t.clean(); err != nil {
+			return nil, err
+		}
+	}
+	return guard.Did(providers.Done, "this host has all of its work"), nil
 }
 
 // clean fails if the workspace has work that is nowhere else, or if that could not be read.

@@ -235,6 +235,7 @@ const (
 	opWrite   = "write"
 	opRemove  = "remove"  // not if it has work that is nowhere else
 	opDiscard = "discard" // whatever is in it
+	opCheck   = "check"   // fails if it has such work
 	opPush    = "push"
 	opFetch   = "fetch"
 
@@ -260,7 +261,19 @@ func (s *steps) make() {
 	}
 }
 
+// check adds a step that fails if the workspace has work that is nowhere else by then: somebody may have gone on since the plan was
+// made, and what the workspace is inside of ends.
+func (s *steps) check(phase providers.Phase) {
+	if !s.Change.Discards {
+		s.Add(opCheck, phase, s.Change.Object.ID).Checks = true
+	}
+}
+
 func (s *steps) remove() {
+	if s.Change.Ends && !s.saves() && !s.fetches() {
+		s.check(providers.PhaseFree)
+		return
+	}
 	hooks := 0
 	if s.Change.Object != nil && !isPartial(s.Change.Object) {
 		for _, h := range hooksOf(s.Change.Policy, beforeDestroy) {
@@ -277,7 +290,7 @@ func (s *steps) remove() {
 		if s.succeeds() {
 			op = opRemoveKept
 		}
-		if hooks > 0 || len(s.Change.Object.Dirty) > 0 {
+		if hooks > 0 || len(s.Change.Object.Dirty) > 0 || s.Change.Ends {
 			s.save()
 		}
 	case s.fetches():

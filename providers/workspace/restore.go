@@ -104,7 +104,7 @@ func (p *Provider) setAside(ctx context.Context, w *seen, saved keptSave) (strin
 // find returns a save of a workspace of which the repository has every object. of are the addresses under which its saves are.
 func (p *Provider) find(ctx context.Context, w *seen, name string, of []spec.Address) (keptSave, error) {
 	folders := saveFolders(of)
-	if strings.HasPrefix(name, "refs/vmctl/") {
+	if strings.HasPrefix(name, saveRoot) {
 		folders = []string{name[:strings.LastIndex(name, "/")+1]}
 	}
 	all, err := p.saves(ctx, w.Repository, folders...)

@@ -161,7 +161,9 @@ type work struct {
 	*bench
 	branch, path string
 	id           providers.ID
-	stale        bool // git's settings changed after it had looked at files
+	stale        bool           // git's settings changed after it had looked at files
+	name         string         // of its address; "": its ID
+	was          []spec.Address // addresses that it had before
 }
 
 func (b *bench) workspace() *work {
@@ -169,7 +171,17 @@ func (b *bench) workspace() *work {
 	return &work{bench: b, branch: fmt.Sprintf("b%d", b.made), path: filepath.Join(b.home, fmt.Sprintf("ws %d", b.made)), id: providers.ID(fmt.Sprintf("w%d", b.made))}
 }
 
-func (w *work) address() spec.Address { return spec.Address{Kind: spec.Workspace, Name: string(w.id)} }
+func (w *work) address() spec.Address {
+	if w.name == "" {
+		return spec.Address{Kind: spec.Workspace, Name: string(w.id)}
+	}
+	return spec.Address{Kind: spec.Workspace, Name: w.name}
+}
+
+// rename gives a workspace another address, as a moved block does.
+func (w *work) rename(name string) {
+	w.was, w.name = append(w.was, w.address()), name
+}
 
 func (w *work) do(op string, phase providers.Phase) error {
 	inv, err := w.provider.Observe(w.t.Context(), providers.Query{})
@@ -184,7 +196,7 @@ func (w *work) do(op string, phase providers.Phase) error {
 	}
 	_, err = w.provider.Do(w.t.Context(), providers.Work{
 		Step:   providers.Step{Op: op, Phase: phase, Address: w.address(), Object: w.id, Name: string(w.id)},
-		Expect: expect, Generation: 1,
+		Expect: expect, Generation: 1, Was: w.was,
 		Want: cty.ObjectVal(map[string]cty.Value{
 			"repo": cty.StringVal(w.repo), "branch": cty.StringVal(w.branch), "path": cty.StringVal(w.path),
 		}),

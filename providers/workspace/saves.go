@@ -83,9 +83,12 @@ func saveFolders(of []spec.Address) (all []string) {
 	return all
 }
 
+// saveRoot is the folder of the references of all saves.
+const saveRoot = "refs/vmctl/"
+
 // saveFolder returns the folder of the references of a workspace's saves, with a slash at its end. No two addresses share one.
 func saveFolder(a spec.Address) string {
-	folder := "refs/vmctl/" + a.Name
+	folder := saveRoot + a.Name
 	if a.Key != "" {
 		folder += "%"
 		for _, b := range []byte(a.Key) {

@@ -64,12 +64,16 @@ type saveArgs struct{ ref string }
 // Words implements providers.Args.
 func (a saveArgs) Words() [][2]string { return [][2]string{{"ref", a.ref}} }
 
-// save saves all work in the workspace, and fails unless this host has all of it then.
+// save saves all work in the workspace, and fails unless this host has all of it then. The workspace that takes its place gets that
+// work, and never what an earlier run kept before it was cut short.
 func (t *task) save(ctx context.Context) (*guard.Outcome, error) {
 	if t.seen == nil {
 		return nil, errors.New("it is gone")
 	}
 	if len(t.seen.dirt())+len(t.seen.unread()) == 0 {
+		if err := t.p.await(ctx, t.seen.Repository, t.Address, ""); err != nil {
+			return nil, fmt.Errorf("save the work: %w", err)
+		}
 		return guard.Did(providers.AlreadyTrue, "this host has all of its work"), nil
 	}
 	saved, err := t.p.Save(ctx, t.seen.ID, SaveOptions{As: t.Address})
@@ -82,8 +86,12 @@ func (t *task) save(ctx context.Context) (*guard.Outcome, error) {
 		f.Next = append(f.Next, providers.Say(refused.Next...)...)
 		return nil, f
 	}
-	if err == nil && (t.Op == opKeep || t.Op == opRemoveKept) {
-		err = t.p.await(ctx, t.seen.Repository, t.Address, saved.Commit)
+	if err == nil {
+		next := ""
+		if t.Op == opKeep || t.Op == opRemoveKept {
+			next = saved.Commit
+		}
+		err = t.p.await(ctx, t.seen.Repository, t.Address, next)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("save the work: %w", err)

@@ -25,6 +25,7 @@ var words = map[string]providers.Words{
 	opWrite:        {Doing: "writing", Done: "written"},
 	opRemove:       {Doing: "removing", Done: "removed"},
 	opDiscard:      {Doing: "removing with its unsaved work", Done: "removed with its unsaved work"},
+	opCheck:        {Doing: "seeing that it has no work of its own", Done: "has no work of its own"},
 	opPush:         {Doing: "bringing this host's commits to it", Done: "has this host's commits"},
 	opFetch:        {Doing: "bringing its commits to this host", Done: "its commits are on this host"},
 	opMount:        {Doing: "mounting its folder on this host", Done: "mounted"},
