@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"vmctl/providers/providertest/box"
+	"vmctl/providers/providertest/desk"
 	"vmctl/spec"
 )
 
-// boxBlock is a box block: something inside of a VM or of another box.
+// boxBlock is a box block: something inside of a VM or of another box. Its label says whether it is a desk, which is in a VM.
 type boxBlock struct {
 	in      string // address of the vm or the box around it
 	name    string // no two in one place share it
@@ -24,19 +25,32 @@ type boxBlock struct {
 // maxDepth is the number of boxes around each other in a VM, at most.
 const maxDepth = 3
 
-func boxAddress(label string) string { return string(box.Kind) + "." + label }
+func boxAddress(label string) string { return string(kindOf(label)) + "." + label }
 
-// boxOf returns the label of a box, "" if an address is of another kind.
+func isDesk(label string) bool { return slices.Contains(deskLabels, label) }
+
+// kindOf returns the kind of a box or a desk.
+func kindOf(label string) spec.Kind {
+	if isDesk(label) {
+		return desk.Kind
+	}
+	return box.Kind
+}
+
+// boxOf returns the label of a box or a desk, "" if an address is of another kind.
 func boxOf(address string) string {
-	label, is := strings.CutPrefix(address, string(box.Kind)+".")
-	if !is {
+	kind, label, _ := strings.Cut(address, ".")
+	if !isBox(spec.Kind(kind)) {
 		return ""
 	}
 	return label
 }
 
+// isBox reports whether the objects of a kind are boxes or desks.
+func isBox(kind spec.Kind) bool { return kind == box.Kind || kind == desk.Kind }
+
 func (x boxBlock) write(b *strings.Builder, label string) {
-	fmt.Fprintf(b, "box %q {\n  in      = %s\n  label   = %q\n  running = %t\n  content = %q\n  paint   = %q\n", label, x.in, x.name, x.open, x.content, x.paint)
+	fmt.Fprintf(b, "%s %q {\n  in      = %s\n  label   = %q\n  running = %t\n  content = %q\n  paint   = %q\n", kindOf(label), label, x.in, x.name, x.open, x.content, x.paint)
 	if x.after != "" {
 		fmt.Fprintf(b, "  depends_on = [%s]\n", boxAddress(x.after))
 	}
@@ -84,15 +98,18 @@ func (m model) isSeen(label string) bool {
 
 // boxesAreValid reports whether the boxes have places, and names of their own in these.
 func (m model) boxesAreValid() bool {
-	names := map[[2]string]bool{}
+	names := map[[3]string]bool{}
 	for label, x := range m.boxes {
 		around := m.around(label)
 		vm, inVM := strings.CutPrefix(around[len(around)-1], "vm.")
 		v, there := m.vms[vm]
-		if m.boxless || len(around) > maxDepth || !inVM || !there || v.keys != nil || names[[2]string{x.in, x.name}] {
+		if m.boxless || len(around) > maxDepth || !inVM || !there || v.keys != nil || isDesk(label) && len(around) > 1 {
 			return false
 		}
-		names[[2]string{x.in, x.name}] = true
+		if slices.ContainsFunc(around[:len(around)-1], func(a string) bool { return isDesk(boxOf(a)) }) || names[[3]string{x.in, string(kindOf(label)), x.name}] {
+			return false
+		}
+		names[[3]string{x.in, string(kindOf(label)), x.name}] = true
 		if _, there := m.boxes[x.after]; x.after != "" && !there {
 			return false
 		}
@@ -172,5 +189,5 @@ func boxLine(address, in string, x boxBlock) string {
 // isBoxIn reports whether an address is that of a box of the model that is inside of one of some
 // addresses.
 func (m model) isBoxIn(a spec.Address, such func(string) bool) bool {
-	return a.Kind == box.Kind && slices.ContainsFunc(m.around(a.Name), such)
+	return isBox(a.Kind) && slices.ContainsFunc(m.around(a.Name), such)
 }

@@ -2,7 +2,14 @@ package search
 
 import (
 	"slices"
+	"strings"
 )
+
+// aroundDesk gives the VM around a desk another name, so that it is replaced.
+var aroundDesk = editKind{"name of a vm with a desk", func(d *drawing) bool {
+	label, ok := d.boxLabel("desk", func(label string, _ boxBlock) bool { return isDesk(label) })
+	return ok && d.change(strings.TrimPrefix(d.m.boxes[label].in, "vm."), func(v *vm) { v.name = d.pick(vmNames, "name") })
+}}
 
 // boxEditTable has every way in which the search changes what is inside of VMs.
 var boxEditTable = []editKind{
@@ -14,6 +21,23 @@ var boxEditTable = []editKind{
 		}
 		d.m.boxes[label] = boxBlock{in: in, name: label, open: below(d.t, 4, "open") > 0, content: word(d.number(2, "content"))}
 		return true
+	}},
+	{"add a desk", func(d *drawing) bool {
+		label := d.pick(deskLabels, "desk")
+		in, ok := d.vmLabel("vm", single)
+		if _, there := d.m.boxes[label]; there || !ok {
+			return false
+		}
+		d.m.boxes[label] = boxBlock{in: "vm." + in, name: label, open: true}
+		return true
+	}},
+	aroundDesk,
+	{"drop a desk", func(d *drawing) bool {
+		label, ok := d.boxLabel("desk", func(label string, _ boxBlock) bool { return isDesk(label) })
+		if ok {
+			d.dropBox(label)
+		}
+		return ok
 	}},
 	{"box in a box", func(d *drawing) bool {
 		outer, ok := d.boxLabel("outer", nil)

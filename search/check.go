@@ -178,7 +178,7 @@ func world(b *harness) {
 		d.m = d.m.settled()
 		b.model = d.m.clone()
 	}
-	b.faults, b.keepGoing, b.planAfter, b.store.entries, b.faultless = nil, false, -1, -1, true
+	b.faults, b.keepGoing, b.planAfter, b.store.entries, b.faultless, b.atWork = nil, false, -1, -1, true, false
 	b.settle()
 }
 
@@ -239,6 +239,7 @@ func (b *harness) drawFaults() {
 	}
 	b.keepGoing = below(b.draw, 4, "keep going") == 3
 	b.planAfter = below(b.draw, 24, "beside") - 12
+	b.atWork = b.host.AtWork != nil && below(b.draw, 2, "goes on") > 0
 	b.store.entries = -1
 	if below(b.draw, 3, "killed") > 0 {
 		b.store.entries = below(b.draw, 24, "entries")

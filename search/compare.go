@@ -12,6 +12,7 @@ import (
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/providers/providertest/box"
+	"vmctl/providers/providertest/desk"
 	"vmctl/spec"
 )
 
@@ -139,7 +140,7 @@ func (b *harness) observedWorld(world *planner.World) []string {
 				all = append(all, line)
 			case spec.Disk:
 				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
-			case box.Kind:
+			case box.Kind, desk.Kind:
 				if _, wanted := b.model.boxes[a.Name]; wanted && !b.model.isSeen(a.Name) { // it is still where it was, perhaps
 					continue
 				}

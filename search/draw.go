@@ -60,6 +60,9 @@ func (d *drawing) edits(count int) {
 	for try := 0; try < 6*count && count > 0; try++ {
 		all := d.m.allEdits()
 		e := all[below(d.t, len(all), "edit")]
+		if d.hasDesks() && below(d.t, 6, "around a desk") == 0 { // few edits end what is around other objects
+			e = aroundDesk
+		}
 		before, moves := d.m.clone(), slices.Clone(d.moves)
 		if !e.edit(d) || !d.m.valid() {
 			d.m, d.moves = before, moves
@@ -68,6 +71,10 @@ func (d *drawing) edits(count int) {
 		d.classes = append(d.classes, e.class)
 		count--
 	}
+}
+
+func (d *drawing) hasDesks() bool {
+	return len(d.m.boxLabels(func(label string, _ boxBlock) bool { return isDesk(label) })) > 0
 }
 
 // base draws a spec.
@@ -128,6 +135,11 @@ func (d *drawing) baseBoxes() {
 		d.m.boxes[label] = boxBlock{in: in, name: label, open: below(d.t, 5, "open") > 0, content: word(1)}
 		if !d.m.valid() {
 			delete(d.m.boxes, label)
+		}
+	}
+	for _, label := range deskLabels {
+		if in, ok := d.vmLabel("desk in", single); ok && below(d.t, 2, "desk "+label) == 0 {
+			d.m.boxes[label] = boxBlock{in: "vm." + in, name: label, open: true}
 		}
 	}
 }

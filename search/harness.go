@@ -41,6 +41,12 @@ type Host struct {
 	// Unmanaged returns the objects that are not vmctl's, with all that there is of them: objects
 	// that ExternalChanges made, and unmarked objects that vmctl made, if letGo has their IDs.
 	Unmanaged func(dir string, letGo map[string]bool) (map[string]string, error)
+	// Work returns the work at the desks of the VMs in a folder, each with the name of the desk: that in which vmctl must see it, or
+	// all that there is. nil: there are no desks.
+	Work func(dir string, seen bool) (map[string]string, error)
+	// AtWork leaves work at one of the desks. pick returns a number below a limit. It returns a description of the change, "" if
+	// there is no desk.
+	AtWork func(dir string, pick func(limit int) int) (string, error)
 	// Break is the guard that is broken on purpose, to see the search find it. "": none.
 	Break Guard
 
@@ -73,6 +79,7 @@ type harness struct {
 	total     *tally
 	faults    []Fault
 	keepGoing bool // --keep-going
+	atWork    bool // somebody works at a desk once the plan of a run is made
 	planAfter int  // after how many events of a run another vmctl plans; negative: never
 
 	plans     int
@@ -263,6 +270,8 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 				break
 			}
 			moves = nil
+			b.goOn()
+			work := b.work(true)
 			other := b.readConcurrently(c, o, j.Snapshot)
 			summary, err := executor.Apply(b.ctx, executor.Run{
 				DigestKey: b.key, Plan: plan, World: world, Journal: j, ID: fmt.Sprintf("run%d.%d", b.store.snapshot.Serial, round), Now: time.Now,
@@ -295,6 +304,7 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 				b.checkDown(plan, summary)
 			}
 			b.checkUnmanaged(theirs, letGo)
+			b.checkWork(work)
 			if other.wrong != nil {
 				b.failf("6", "%v", other.wrong)
 			}

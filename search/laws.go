@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,6 +127,41 @@ func (b *harness) checkUnmanaged(before map[string]string, letGo map[string]bool
 	b.t.Helper()
 	if diff := cmp.Diff(before, b.unmanaged(letGo)); diff != "" {
 		b.failf("3", "what is not vmctl's was touched (-before +now):\n%s", diff)
+	}
+}
+
+// goOn lets somebody go on with their work, after a plan was made and before it is carried out.
+func (b *harness) goOn() {
+	if !b.atWork {
+		return
+	}
+	did, err := b.host.AtWork(filepath.Join(b.dir, "world"), func(limit int) int { return below(b.draw, limit, "of") })
+	b.must(err)
+	if did != "" {
+		b.say("somebody, once the plan is made: %s", did)
+		b.total.externalChanges["work at a desk, once the plan is made"]++
+	}
+}
+
+// work returns the work at all desks, or that in which vmctl must see it.
+func (b *harness) work(seen bool) map[string]string {
+	b.t.Helper()
+	if b.host.Work == nil {
+		return nil
+	}
+	all, err := b.host.Work(filepath.Join(b.dir, "world"), seen)
+	b.must(err)
+	return all
+}
+
+// checkWork checks that no work is lost: law 9.
+func (b *harness) checkWork(before map[string]string) {
+	b.t.Helper()
+	now := b.work(false)
+	for _, what := range slices.Sorted(maps.Keys(before)) {
+		if _, there := now[what]; !there {
+			b.failf("9", "the work %s at %s is lost", what, before[what])
+		}
 	}
 }
 

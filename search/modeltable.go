@@ -9,6 +9,7 @@ var (
 	vmLabels   = []string{"a", "b", "c", "d", "e"}
 	diskLabels = []string{"x", "y", "z"}
 	boxLabels  = []string{"f", "g", "h", "i"}
+	deskLabels = []string{"v", "w"}
 	boxNames   = []string{"p", "q", "r"}
 	vmNames    = []string{"n1", "n2", "n3"}
 	vmAttrs    = []string{"address", "id", "name", "ssh_port"}

@@ -85,3 +85,8 @@ func UsersInFiles(p providers.Provider, disks []string, ports []providers.Claim)
 	}
 	return fmt.Sprintf("%s, error %v", text, listErr)
 }
+
+// HomePath returns the path of the inside of a VM, in a host's folder.
+func HomePath(dir string, id providers.ID) string {
+	return (&Provider{dir: dir}).homePath(id)
+}

@@ -16,6 +16,7 @@ import (
 	"vmctl/internal/real"
 	"vmctl/providers"
 	"vmctl/providers/providertest/box"
+	"vmctl/providers/providertest/desk"
 	"vmctl/providers/sim"
 	"vmctl/search"
 	"vmctl/spec"
@@ -33,7 +34,7 @@ func searched() search.Host {
 	var boxes strikes
 	return search.Host{
 		Survey: *survey, Dir: *worldsIn,
-		Type: sim.Type(sim.Host{Path: os.Getenv("PATH")}), Inside: map[spec.Kind]providers.Type{box.Kind: box.Type(boxes.strike)}, Strike: boxes.set,
+		Type: sim.Type(sim.Host{Path: os.Getenv("PATH")}), Inside: map[spec.Kind]providers.Type{box.Kind: box.Type(boxes.strike), desk.Kind: desk.Type(boxes.strike)}, Strike: boxes.set,
 		Block: func(faults []search.Fault) string {
 			var b strings.Builder
 			b.WriteString("provider \"sim\" \"here\" {\n  weightless = true\n")
@@ -86,6 +87,7 @@ func searched() search.Host {
 			{Name: "delete a box", Do: func(dir string, pick func(int) int) (string, error) {
 				return pickBox(dir, pick, func(path string) (string, error) { return "is deleted", os.RemoveAll(filepath.Dir(path)) })
 			}},
+			{Name: "work at a desk", Do: atWork},
 			{Name: "take a name", Do: func(dir string, pick func(int) int) (string, error) {
 				name := []string{"n1", "n2", "demo.a"}[pick(3)]
 				if _, err := os.Lstat(filepath.Join(dir, "sim", "vms", name+".json")); err == nil {
@@ -94,6 +96,7 @@ func searched() search.Host {
 				return "makes " + name, makeVM(dir, name, "theirs-"+name)
 			}},
 		},
+		Work: workIn, AtWork: atWork,
 		Make: func(dir, name string) error { return makeVM(dir, name, foundID+name) },
 		Unmanaged: func(dir string, letGo map[string]bool) (map[string]string, error) {
 			all := map[string]string{}
@@ -227,6 +230,69 @@ func pickBox(dir string, pick func(int) int, do func(path string) (string, error
 	return strings.TrimPrefix(path, dir) + " " + did, err
 }
 
+// desks returns the desks in the VMs of a host: those with vmctl's mark in VMs with that mark, or all.
+func desks(dir string, marked bool) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "sim", "vms", "*.json"))
+	var all []string
+	for _, path := range files {
+		var vm struct {
+			ID    providers.ID
+			Owner *struct{}
+		}
+		content, readErr := os.ReadFile(path)
+		if err = errors.Join(err, readErr, json.Unmarshal(content, &vm)); err != nil {
+			return nil, err
+		}
+		if marked && vm.Owner == nil {
+			continue
+		}
+		found, globErr := filepath.Glob(filepath.Join(sim.HomePath(filepath.Join(dir, "sim"), vm.ID), "desks", "*", "box"))
+		err = errors.Join(err, globErr)
+		for _, desk := range found {
+			var f struct{ Owner *struct{} }
+			content, readErr := os.ReadFile(desk)
+			if err = errors.Join(err, readErr, json.Unmarshal(content, &f)); err != nil {
+				return nil, err
+			}
+			if f.Owner != nil || !marked {
+				all = append(all, filepath.Dir(desk))
+			}
+		}
+	}
+	return all, err
+}
+
+// workIn returns the work at the desks, with the folder of each.
+func workIn(dir string, seen bool) (map[string]string, error) {
+	all := map[string]string{}
+	folders, err := desks(dir, seen)
+	for _, folder := range folders {
+		content, readErr := os.ReadFile(filepath.Join(folder, "work"))
+		if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
+			return nil, readErr
+		}
+		for _, line := range strings.Fields(string(content)) {
+			all[line] = strings.TrimPrefix(folder, dir)
+		}
+	}
+	return all, err
+}
+
+// atWork leaves work at a desk.
+func atWork(dir string, pick func(int) int) (string, error) {
+	all, err := desks(dir, false)
+	if err != nil || len(all) == 0 {
+		return "", err
+	}
+	folder := all[pick(len(all))]
+	text, err := os.ReadFile(filepath.Join(folder, "work"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	line := fmt.Sprintf("%s-%d", strings.ReplaceAll(strings.TrimPrefix(folder, dir), "/", "_"), len(text))
+	return line + " is left", os.WriteFile(filepath.Join(folder, "work"), append(text, line+"\n"...), 0o600)
+}
+
 func onBox(do func(map[string]any) string) func(string, func(int) int) (string, error) {
 	return func(dir string, pick func(int) int) (string, error) {
 		return pickBox(dir, pick, func(path string) (string, error) {
@@ -310,7 +376,7 @@ func cases(few, many int) search.Host {
 func TestTheSearchFindsBrokenGuards(t *testing.T) {
 	for _, guard := range []search.Guard{
 		search.BreakEffect, search.BreakStart, search.BreakForeign, search.BreakVerdict, search.BreakStop, search.BreakObserve,
-		search.BreakBytes, search.BreakRelease,
+		search.BreakBytes, search.BreakRelease, search.BreakWork,
 	} {
 		t.Run("law "+string(guard), func(t *testing.T) {
 			host := searched()

@@ -20,7 +20,12 @@ var Kind = spec.Register(spec.Block{ //nolint:gochecknoglobals // a kind is regi
 	Version: 1, Name: "box", In: &spec.In{Attr: "in", Kinds: []spec.Kind{spec.VM, "box"}, Optional: true},
 	Conditions: []string{Sealed, Lit},
 	Doc:        "A folder inside of a virtual machine or of another box.",
-	Attrs: []spec.Attr{
+	Attrs:      Attrs(),
+})
+
+// Attrs returns the attributes of a box.
+func Attrs() []spec.Attr {
+	return []spec.Attr{
 		{Name: "for_each", Type: cty.DynamicPseudoType, Meta: true, Doc: "A map, or a set of strings: one box for each key."},
 		{Name: "depends_on", Type: cty.DynamicPseudoType, Meta: true, Doc: "References to resources that must be ready before it is made."},
 		{Name: "in", Type: cty.String, Refers: []spec.Kind{spec.VM, "box"}, Known: true, Doc: "What it is inside of, as a reference; null: this host."},
@@ -29,5 +34,5 @@ var Kind = spec.Register(spec.Block{ //nolint:gochecknoglobals // a kind is regi
 		{Name: "content", Type: cty.String, Default: cty.StringVal(""), Sensitive: true, Doc: "The text in it, which can be written at any time."},
 		{Name: "paint", Type: cty.String, Default: cty.StringVal(""), Doc: "Its colour, which can change only while it is closed."},
 		{Name: "id", Type: cty.String, Computed: true, Doc: "Its identity."},
-	},
-})
+	}
+}

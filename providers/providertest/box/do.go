@@ -96,6 +96,8 @@ func (j *job) Verb() (guard.Verb, error) {
 		return guard.Verb{Done: guard.If(isOpen(true), "it is open"), Act: j.put("old", j.changed(func(f *file) { f.Open = true }))}, nil
 	case opClose:
 		return guard.Verb{Done: guard.If(isOpen(false), "it is closed"), Act: j.put("old", j.changed(func(f *file) { f.Open = false }))}, nil
+	case opCheck:
+		return guard.Verb{Need: guard.Present, Act: j.check}, nil
 	case opRemove:
 		return guard.Verb{Need: guard.Removing, Act: j.remove}, nil
 	case guard.OpUnmark:
@@ -162,6 +164,13 @@ func (j *job) put(how string, box func() file) func(context.Context) (*guard.Out
 		done.NotGone = j.Op == guard.OpUnmark
 		return done, nil
 	}
+}
+
+func (j *job) check(context.Context) (*guard.Outcome, error) {
+	if j.seen.Work != "" {
+		return nil, fmt.Errorf("there is work in it: %s", j.seen.Work)
+	}
+	return guard.Did(providers.AlreadyTrue), nil
 }
 
 func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {

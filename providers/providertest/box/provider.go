@@ -6,6 +6,7 @@ import (
 	"net"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -20,6 +21,8 @@ import (
 type Provider struct {
 	settings providers.Settings
 	strike   func(op string) error // nil: no step fails on demand
+	kind     spec.Kind
+	folder   string // of all boxes in a place
 }
 
 var (
@@ -35,7 +38,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
 	all, err := p.files(ctx)
 	if err != nil {
-		inv.Partial[Kind] = providers.Unread(fmt.Errorf("%s gives no answer: %w", p.settings.Via.Address, err))
+		inv.Partial[p.kind] = providers.Unread(fmt.Errorf("%s gives no answer: %w", p.settings.Via.Address, err))
 		return inv, ctx.Err()
 	}
 	for _, f := range all {
@@ -64,12 +67,15 @@ func (p *Provider) object(f file) providers.Object {
 		state = providers.StateRunning
 	}
 	o := providers.Object{
-		Kind: Kind, ID: f.ID, Name: f.Name, Owner: f.Owner.mark(), Running: &f.Open, State: state,
+		Kind: p.kind, ID: f.ID, Name: f.Name, Owner: f.Owner.mark(), Running: &f.Open, State: state,
 		Attrs: cty.ObjectVal(map[string]cty.Value{
 			"id": cty.StringVal(string(f.ID)), "label": cty.StringVal(f.Label),
 			"content": cty.StringVal(f.Content), "paint": cty.StringVal(f.Paint),
 		}),
 		Holds: []providers.Claim{claim(f.Label)}, Unreadable: map[string]string{}, Fingerprint: p.fingerprint(f),
+	}
+	if f.Work != "" {
+		o.Dirty = []providers.Dirt{{Sort: "work", Items: strings.Fields(f.Work)}}
 	}
 	if f.Owner != nil && f.Owner.Of != f.ID {
 		o.Findings = []providers.Finding{{
@@ -94,6 +100,7 @@ func (p *Provider) fingerprint(f file) string {
 	print.Add("open", fmt.Sprint(f.Open))
 	print.Add("content", guard.Keyed(p.settings.Digest, f.Content))
 	print.Add("paint", f.Paint)
+	print.Add("work", f.Work)
 	print.AddMark(f.Owner.mark())
 	return print.String()
 }
@@ -128,6 +135,9 @@ func Steps(c providers.Change) []providers.Step {
 		s.close(true)
 		s.write()
 	case providers.Destroy:
+		if shape, _ := spec.Shape(c.Kind); shape.Work && c.Ends {
+			s.add(opCheck, providers.PhaseFree, c.Object.ID).Checks = true
+		}
 		s.close(isOpen)
 		s.remove()
 	case providers.Release:
@@ -155,6 +165,7 @@ const (
 	opClose  = "close"
 	opWrite  = "write"
 	opRemove = "remove"
+	opCheck  = "check" // that there is no work in it, before it ends with what it is inside of
 )
 
 // steps collects the steps of a change.
@@ -202,7 +213,7 @@ func (p *Provider) Enter(_ context.Context, o providers.Object, _ cty.Value) (pr
 	if o.Running == nil || !*o.Running {
 		return nil, fmt.Errorf("box %s is closed", o.Name)
 	}
-	return folder{around: p.settings.Via, dir: path.Join("boxes", ctyread.Text(o.Attrs, "label"), "in")}, nil
+	return folder{around: p.settings.Via, dir: path.Join(p.folder, ctyread.Text(o.Attrs, "label"), "in")}, nil
 }
 
 // folder is the inside of a box. It enters the guest around it anew for each call.
