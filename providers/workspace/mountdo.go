@@ -41,10 +41,11 @@ func (s *steps) unmounts(phase providers.Phase) bool {
 
 // release ends the mount before the VM goes down, and makes it again once the VM is up.
 func (s *steps) release() {
-	if s.Change.Ends {
+	mounted := s.unmounts(providers.PhaseRelease)
+	if s.Change.Ends { // what the mount held back has arrived by then
 		s.check(providers.PhaseRelease)
 	}
-	if s.unmounts(providers.PhaseRelease) && s.Change.Want != cty.NilVal && mountBlock(s.Change.Policy) != cty.NilVal {
+	if mounted && s.Change.Want != cty.NilVal && mountBlock(s.Change.Policy) != cty.NilVal {
 		s.mountStep(opMount, providers.PhaseResume, s.Change.Object.ID)
 	}
 }
