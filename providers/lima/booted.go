@@ -13,8 +13,8 @@ import (
 // The host agent of Lima v2.2.0 reports a guest running once its own SSH has run some commands there, each of which it
 // tries every three seconds. Where it sets nothing up after the boot scripts of the guest, the guest is ready before.
 
-// readBoot adds whether the console of an instance shows that the boot scripts have ended after which its host agent sets
-// nothing up. One that was started by somebody else has no record of the definition it runs with: it is not asked.
+// readBoot adds whether the host agent of an instance sets nothing up in it, and whether its console shows then that its boot
+// scripts have ended. One that was started by somebody else has no record of the definition it runs with: it is not asked.
 func (p *Provider) readBoot(s *instance) {
 	if s.events.running || s.state != providers.StateRunning || s.wsl != nil || s.run == nil || p.hasDefaults() {
 		return
@@ -23,6 +23,7 @@ func (p *Provider) readBoot(s *instance) {
 	if err != nil || agentSetsUp(doc) {
 		return
 	}
+	s.alone = true
 	text, err := tail(p.path(s.name, serialLog))
 	s.booted = err == nil && bootEnded(string(text))
 }
@@ -68,7 +69,19 @@ func bootEnded(console string) bool {
 	return ended
 }
 
-// saysBooted reports whether the guest itself says that the scripts of its present boot have ended. Its console also has
+// waitForBoot waits for the end of the boot scripts of a guest in which its host agent sets nothing up. It reports whether the
+// guest lets vmctl in then, and says the same. Nobody logs in before: that would take the time of its processor from the
+// scripts, twice, since its host agent tries to.
+func (j *job) waitForBoot(ctx context.Context, t sshx.Target) (ready bool, err error) {
+	for j.seen.alone && !j.seen.isSetUp() {
+		if err := j.pause(ctx, "its boot scripts have not ended"); err != nil {
+			return false, err
+		}
+	}
+	return j.seen.booted && !j.seen.events.running && saysBooted(ctx, t), nil
+}
+
+// saysBooted reports whether the guest lets vmctl in, and itself says that the scripts of its present boot have ended. Its console also has
 // those of an earlier one, if it has restarted itself. Lima's host agent asks for this file, too.
 func saysBooted(ctx context.Context, t sshx.Target) bool {
 	said, err := ask(ctx, t, "cat /run/lima-boot-done")

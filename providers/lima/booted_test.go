@@ -96,7 +96,7 @@ func withoutDisks() func(map[string]cty.Value) {
 	return set("additional_disk", cty.ListValEmpty(cty.Object(map[string]cty.Type{"disk": cty.String, "mount_point": cty.String})))
 }
 
-// await carries out the wait for the guest's SSH. unready is called each time that the guest lets vmctl in and is not ready.
+// await carries out the wait for the guest's SSH. unready is called when the guest is not ready yet.
 func (l *lab) await(unready func()) error {
 	l.t.Helper()
 	w := providers.Work{Expect: l.object(devID).Fingerprint, Prior: l.vm, Want: l.vm, Policy: l.policy, Generation: 1}
@@ -104,7 +104,7 @@ func (l *lab) await(unready func()) error {
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
 	_, err := l.p.Do(ctx, w, func(p providers.Progress) {
-		if strings.HasPrefix(p.Text, "it lets vmctl in, and its host agent has not reported it running") {
+		if strings.HasPrefix(p.Text, "it lets vmctl in, and its host agent has not reported it running") || p.Text == "its boot scripts have not ended" {
 			unready()
 		}
 	})

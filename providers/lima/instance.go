@@ -36,7 +36,8 @@ type instance struct {
 	agents   []process.Found
 	drivers  []process.Found
 	events   events
-	booted   bool       // its boot scripts have ended, and its host agent sets nothing up after them
+	alone    bool       // it is starting, and its host agent sets nothing up in it
+	booted   bool       // its boot scripts have ended then
 	run      *runRecord // of the present run; nil: it is off, or somebody else started it
 	wsl      *wslPart   // nil: WSL does not run it
 }

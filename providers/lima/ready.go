@@ -30,12 +30,18 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	awaited := j.awaited(port)
-	if err := awaited.Wait(ctx); err != nil {
-		return nil, err
-	}
-	evidence, err := j.waitUntilSetUp(ctx, awaited.Target)
+	ready, err := j.waitForBoot(ctx, awaited.Target)
 	if err != nil {
 		return nil, err
+	}
+	var evidence []string
+	if !ready {
+		if err := awaited.Wait(ctx); err != nil {
+			return nil, err
+		}
+		if evidence, err = j.waitUntilSetUp(ctx, awaited.Target); err != nil {
+			return nil, err
+		}
 	}
 	others, err := j.keepsPromises(ctx, awaited.Target)
 	if err != nil {
