@@ -24,7 +24,7 @@ packages=(
   linux-image-cloud-amd64 initramfs-tools busybox-static lz4
   systemd-sysv udev kmod dbus
   cloud-init cloud-guest-utils e2fsprogs fdisk
-  openssh-server sudo iproute2 sshfs
+  openssh-server sudo iproute2 sshfs git
 )
 # Neither is read in a machine that lives for a test.
 leave_out=('/usr/share/man/*' '/usr/share/locale/*' '/usr/share/doc/*' '/usr/share/info/*' '/usr/share/i18n/*')

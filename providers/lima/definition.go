@@ -36,9 +36,14 @@ const (
 	keyNetworks   = "networks"
 	keyProbes     = "probes"
 	keyMessage    = "message"
+	keyOS         = "os"
+	keyCopies     = "copyToHost"
 
 	keyMountTypesUnsupported = "mountTypesUnsupported"
 )
+
+// osLinux is the OS of a guest whose definition names none.
+const osLinux = "Linux"
 
 // written is a wanted definition, with what its mark says of it.
 type written struct {

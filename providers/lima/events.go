@@ -79,7 +79,7 @@ func tail(path string) ([]byte, error) {
 // agent says little more than that it ends.
 func (p *Provider) lastWords(name string) []string {
 	const kept = 3
-	ofQEMU := slices.DeleteFunc(p.lastLines(name, 50), func(line string) bool { return !strings.HasPrefix(line, "qemu[stderr]") })
+	ofQEMU := p.linesOfQEMU(name)
 	ofQEMU = ofQEMU[max(0, len(ofQEMU)-kept):]
 	all := slices.DeleteFunc(p.lastLines(name, kept), func(line string) bool { return slices.Contains(ofQEMU, line) })
 	all = append(ofQEMU, all...)
@@ -87,6 +87,14 @@ func (p *Provider) lastWords(name string) []string {
 		all[i] = "its log says: " + line
 	}
 	return all
+}
+
+// wordsOfQEMU begins each line of a host agent's log that QEMU has said.
+const wordsOfQEMU = "qemu[stderr]: "
+
+// linesOfQEMU returns the lines that QEMU has said among the last ones of a host agent's log.
+func (p *Provider) linesOfQEMU(name string) []string {
+	return slices.DeleteFunc(p.lastLines(name, 50), func(line string) bool { return !strings.HasPrefix(line, wordsOfQEMU) })
 }
 
 // lastLines returns that many last lines of a host agent's log.

@@ -36,6 +36,8 @@ type instance struct {
 	agents   []process.Found
 	drivers  []process.Found
 	events   events
+	alone    bool       // it is starting, and its host agent sets nothing up in it
+	booted   bool       // its boot scripts have ended then
 	run      *runRecord // of the present run; nil: it is off, or somebody else started it
 	wsl      *wslPart   // nil: WSL does not run it
 }
@@ -55,10 +57,14 @@ type unknownError struct {
 func (e *unknownError) Error() string { return e.reason }
 func (e *unknownError) Unwrap() error { return e.cause }
 
-// starting reports whether the instance runs and its host agent has not reported it ready.
+// starting reports whether the instance runs, and neither its host agent nor its console has reported it ready.
 func (s *instance) starting() bool {
-	return s.state == providers.StateRunning && len(s.agents) > 0 && !s.events.running
+	return s.state == providers.StateRunning && len(s.agents) > 0 && !s.isSetUp()
 }
+
+// isSetUp reports whether its host agent has reported the guest running, or its boot scripts have ended and nothing else is
+// to be set up.
+func (s *instance) isSetUp() bool { return s.events.running || s.booted }
 
 // readInstance reads the files of an instance and joins them with its processes. fs.ErrNotExist:
 // there is no folder and no process of that name.
@@ -152,6 +158,7 @@ func (p *Provider) readProcesses(ctx context.Context, s *instance, f found) {
 		return
 	}
 	s.run = p.readRun(s)
+	p.readBoot(s)
 	if now := p.version(); s.run != nil && s.run.Lima != "" && now != "" && s.run.Lima != now {
 		s.outdated = fmt.Sprintf("its host agent is of Lima %s, and vmctl has Lima %s", s.run.Lima, now)
 	}
@@ -216,7 +223,7 @@ func (p *Provider) askMonitor(ctx context.Context, s *instance) {
 	case errors.Is(err, errBusy):
 		s.silent = fmt.Sprintf("QEMU (%s) runs, and its monitor gave no answer within %s", process.Words(identities(s.drivers)), qmpLimit)
 		return
-	case err != nil && !s.events.running:
+	case err != nil && !s.isSetUp():
 		return // it has just begun
 	case err != nil:
 		s.state, s.reason = providers.StateBroken, "QEMU ("+process.Words(identities(s.drivers))+") does not answer: "+err.Error()

@@ -90,17 +90,31 @@ func (j *job) watch(ctx context.Context) error {
 }
 
 // whyNotKVM returns what was said of KVM when a start that tried it failed, which is tried again without it then; "":
-// nothing.
+// nothing. Only the state of the guest and QEMU's own words count: those of Lima name files and instances.
 func (j *job) whyNotKVM(err error) string {
 	if err == nil {
 		return ""
 	}
-	for _, said := range append([]string{err.Error()}, j.lastLines(j.Name, 20)...) {
-		if kvmPattern.MatchString(said) && !kvmWarning.MatchString(said) {
-			return said
+	if said := err.Error(); strings.HasSuffix(said, stateInternalError) {
+		return said
+	}
+	for _, said := range j.linesOfQEMU(j.Name) {
+		if words := j.withoutPaths(said); kvmPattern.MatchString(words) && !kvmWarning.MatchString(words) {
+			return strings.TrimPrefix(said, wordsOfQEMU)
 		}
 	}
 	return ""
+}
+
+// stateInternalError ends the reason of an instance that KVM has given up.
+const stateInternalError = "in the state internal-error"
+
+// withoutPaths leaves out the paths of files, which may have the name of KVM in them.
+func (j *job) withoutPaths(said string) string {
+	words := strings.Fields(strings.ReplaceAll(said, j.home, ""))
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool {
+		return strings.Contains(word, "/") && !strings.Contains(word, j.host.KVM)
+	}), " ")
 }
 
 // fitToKVM gives the instance an emulated CPU if it is to start without KVM and was defined for it: Lima would take the

@@ -19,7 +19,12 @@ import (
 // newKVM makes a lab whose instance is off and uses KVM if that works; what becomes of it there is a parameter.
 func newKVM(t *testing.T, guest string) *lab {
 	t.Helper()
-	h := newHouse(t)
+	return newHouse(t).kvmLab(guest)
+}
+
+func (h *house) kvmLab(guest string) *lab {
+	t := h.t
+	t.Helper()
 	h.kvm = filepath.Join(h.data, "kvm")
 	if err := os.WriteFile(h.kvm, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -55,7 +60,7 @@ func (l *lab) startOnKVM() []string {
 // Where KVM does not work, the start goes on with an emulated CPU, and says why. Until the machine is started anew,
 // nothing tries it again.
 func TestKVMFails(t *testing.T) {
-	for guest, why := range map[string]string{"refuses": "Could not access KVM kernel module", "breaks": "internal-error"} {
+	for guest, why := range map[string]string{"refuses": "(Could not access KVM kernel module: Permission denied)", "aborts": "(qemu-system-x86_64: error: failed to set MSR 0x10a to 0x69)", "breaks": "internal-error"} {
 		t.Run(guest, func(t *testing.T) {
 			t.Parallel()
 			l := newKVM(t, guest)
@@ -103,9 +108,11 @@ func TestKVMFailedForAnother(t *testing.T) {
 }
 
 // A failed start shows first what QEMU has said, and not only that its host agent ended. A warning of QEMU that names KVM
-// is no sign that it does not work.
+// is no sign that it does not work, and neither is a path or an instance with that name.
 func TestFailedStartQuotesQEMU(t *testing.T) {
-	l := newKVM(t, "refuses")
+	h := newHouse(t)
+	h.home = filepath.Join(h.data, "on-kvm")
+	l := h.kvmLab("refuses")
 	l.vm = want(set("running", cty.False), set("accel", cty.StringVal("auto")), set("additional_disk", l.vm.GetAttr("additional_disk")), set("params", cty.MapVal(map[string]cty.Value{"qemu": cty.StringVal("fails")})))
 	l.edit("params")
 	err := l.start(t.Context(), l.change(dev, providers.Start, l.object(devID)), quiet)

@@ -5,9 +5,8 @@ import (
 	"vmctl/spec"
 )
 
-// kvmPattern matches what QEMU says when KVM does not work: it names KVM or a register of the CPU, or its
-// guest stops with an internal error.
-var kvmPattern = pattern.New(`(?i)\bkvm\b|\bMSR\b|internal-error`)
+// kvmPattern matches what QEMU says when KVM does not work: it names KVM or a register of the CPU.
+var kvmPattern = pattern.New(`(?i)\bkvm\b|\bMSR\b`)
 
 // runFiles lists files that Lima makes anew whenever it needs them.
 var runFiles = []string{limaVersion, "ssh.config", "cidata.iso", "cloud-config.yaml", "ansible-inventory.yaml", runName, protection}

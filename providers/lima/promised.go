@@ -51,7 +51,7 @@ func (j *job) portsAreFree(ctx context.Context) error {
 	return nil
 }
 
-// keepsPromises fails if the guest, which its host agent has reported running, lacks a mount, or if one of the spec's
+// keepsPromises fails if the guest, which has been set up, lacks a mount, or if one of the spec's
 // scripts in it has failed. It returns what else went wrong, in words.
 func (j *job) keepsPromises(ctx context.Context, t sshx.Target) ([]string, error) {
 	failed, others, err := j.failedScripts(ctx)
@@ -160,15 +160,15 @@ func (j *job) failedScripts(ctx context.Context) (failed, others []string, err e
 // Where vmctl's own script mounts the disks, the failure of Lima's tells nothing: that one expects a partition on each disk, also
 // on one that has no file system, and fails at the first that has none.
 func scriptsIn(console string, mountsDisks bool) (failed, others []string, ended bool) {
-	const begins, ends, warning = "| Executing /", "| Exiting with code ", "| WARNING: Failed to execute "
+	const warning = "| WARNING: Failed to execute "
 	ended = true
 	lines := strings.Split(strings.ReplaceAll(console, "\r", ""), "\n")
 	for i, line := range lines {
 		switch {
-		case !strings.Contains(line, "LIMA "):
-		case strings.Contains(line, ends):
+		case !strings.Contains(line, bootWord):
+		case strings.Contains(line, bootEnds):
 			ended = true
-		case strings.Contains(line, begins):
+		case strings.Contains(line, bootBegins):
 			ended = false
 		case strings.Contains(line, warning):
 			_, script, _ := strings.Cut(line, warning)
@@ -189,6 +189,9 @@ func scriptsIn(console string, mountsDisks bool) (failed, others []string, ended
 	return failed, others, ended
 }
 
+// The words of Lima's boot script on the console: what each of its lines has, that a script begins, and that all have ended.
+const bootWord, bootBegins, bootEnds = "LIMA ", "| Executing /", "| Exiting with code "
+
 // disksScript ends the name of Lima's script that formats and mounts disks.
 const disksScript = "-lima-disks.sh"
 
@@ -206,7 +209,7 @@ func isPromised(script string) bool {
 func lastSaid(lines []string) string {
 	const most = 2
 	var said []string
-	for i := len(lines) - 1; i >= 0 && len(said) < most && !strings.Contains(lines[i], "LIMA "); i-- {
+	for i := len(lines) - 1; i >= 0 && len(said) < most && !strings.Contains(lines[i], bootWord); i-- {
 		if line := strings.TrimSpace(lines[i]); line != "" {
 			said = append([]string{line}, said...)
 		}

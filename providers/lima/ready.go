@@ -20,7 +20,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// waitSSH waits until the guest lets vmctl in, and its host agent has reported it running.
+// waitSSH waits until the guest lets vmctl in, and has been set up.
 func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil || !j.seen.on() {
 		return nil, j.wentDown()
@@ -30,12 +30,18 @@ func (j *job) waitSSH(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	awaited := j.awaited(port)
-	if err := awaited.Wait(ctx); err != nil {
-		return nil, err
-	}
-	evidence, err := j.waitForEvent(ctx)
+	ready, err := j.waitForBoot(ctx, awaited.Target)
 	if err != nil {
 		return nil, err
+	}
+	var evidence []string
+	if !ready {
+		if err := awaited.Wait(ctx); err != nil {
+			return nil, err
+		}
+		if evidence, err = j.waitUntilSetUp(ctx, awaited.Target); err != nil {
+			return nil, err
+		}
 	}
 	others, err := j.keepsPromises(ctx, awaited.Target)
 	if err != nil {
@@ -51,8 +57,8 @@ func (j *job) awaited(port uint16) guest.Awaited {
 	return guest.Awaited{
 		Address: j.Address, Target: guest.Target(l), Limit: j.Timeout, Sleep: j.host.Sleep, Check: j.runsOn,
 		Say: func(text string) { j.log(providers.Progress{Text: text}) },
-		// A script of the guest gives it its host key before Lima reports it running.
-		Settling: func() bool { return !j.seen.events.running },
+		// A script of the guest gives it its host key before it is set up.
+		Settling: func() bool { return !j.seen.isSetUp() },
 		Late: func(bool) ([]string, []providers.Advice) {
 			return j.lastWords(j.Name), providers.Say(
 				"read the guest's boot log: "+j.path(j.Name, serialLog),
@@ -79,19 +85,26 @@ func (j *job) waitForPort(ctx context.Context) (uint16, error) {
 	}
 }
 
-// waitForEvent waits until the host agent has reported the guest running: its scripts are through
-// then. It returns the reasons why the guest works in part only.
-func (j *job) waitForEvent(ctx context.Context) ([]string, error) {
-	for {
-		if err := j.runsOn(ctx); err != nil {
-			return nil, err
-		}
+// waitUntilSetUp waits until the host agent has reported the guest running: its scripts are through then. Where that sets
+// nothing up after them, the guest itself is believed, if it says so at once: its host agent says it later. It returns the
+// reasons why the guest works in part only.
+func (j *job) waitUntilSetUp(ctx context.Context, t sshx.Target) ([]string, error) {
+	if err := j.runsOn(ctx); err != nil {
+		return nil, err
+	}
+	for asked := false; ; {
 		if j.seen.events.running {
 			var all []string
 			for _, reason := range j.seen.events.degraded {
 				all = append(all, "Lima says: "+reason)
 			}
 			return all, nil
+		}
+		if j.seen.booted && !asked {
+			if saysBooted(ctx, t) {
+				return nil, nil
+			}
+			asked = true
 		}
 		if err := j.pause(ctx, "it lets vmctl in, and its host agent has not reported it running: its scripts run on, perhaps"); err != nil {
 			return nil, err

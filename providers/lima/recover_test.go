@@ -60,7 +60,7 @@ func (h *house) lab(edits ...func(map[string]cty.Value)) *lab {
 	disks := set("additional_disk", cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{
 		"disk": cty.StringVal(cache.String()), "mount_point": cty.NullVal(cty.String),
 	})}))
-	l := &lab{house: h, p: p, vm: want(append(edits, disks)...), policy: providertest.Waits(time.Minute)}
+	l := &lab{house: h, p: p, vm: want(append([]func(map[string]cty.Value){disks}, edits...)...), policy: providertest.Waits(time.Minute)}
 	l.do(cache, providers.Create)
 	l.do(dev, providers.Create)
 	return l

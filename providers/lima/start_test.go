@@ -174,7 +174,9 @@ func TestWaitReadsAgain(t *testing.T) {
 		case text := <-said:
 			switch {
 			case strings.HasPrefix(text, "it lets vmctl in, and its host agent has not reported it running"):
-				l.write("{", "lab.dev", "vmctl.json")
+				if failed == 0 {
+					l.write("{", "lab.dev", "vmctl.json")
+				}
 			case strings.HasPrefix(text, "it cannot be read, and is read again: "):
 				if failed++; failed == 1 {
 					l.write("[]", "lab.dev", "vmctl.json") // which is another reason

@@ -197,13 +197,18 @@ func standInAgent(args []string) (any, error) {
 		return nil, errors.New("no such accelerator")
 	}
 	if params["kvm"] == "refuses" && onKVM() {
-		return nil, errors.New("Could not access KVM kernel module: Permission denied")
+		return nil, failed("Could not access KVM kernel module: Permission denied")
+	}
+	if params["kvm"] == "aborts" && onKVM() { // as QEMU 7.2 does where KVM lacks a register
+		return nil, failed("qemu-system-x86_64: error: failed to set MSR 0x10a to 0x69",
+			"qemu-system-x86_64: ../../target/i386/kvm/kvm.c:3183: kvm_buf_set_msrs: Assertion `ret == cpu->kvm_msr_buf->nmsrs' failed.")
 	}
 	if params["kvm"] != nil && !onKVM() && doc["vmOpts"] == nil {
 		return nil, failed("CPU model 'host' requires KVM or HVF")
 	}
 	if params["qemu"] == "fails" {
-		return nil, failed("warning: host doesn't support requested feature: MSR(48FH).vmx-exit-load-perf-global-ctrl [bit 12]", "Could not set up host forwarding rule")
+		fmt.Fprintln(os.Stderr, encoded(map[string]string{"level": "info", "msg": "Starting QEMU (hint: to watch the boot progress, see `" + dir + "/serial*.log`)"}))
+		return nil, failed("qemu-system-x86_64: "+filepath.Join(dir, "disk")+": is in use", "warning: host doesn't support requested feature: MSR(48FH).vmx-exit-load-perf-global-ctrl [bit 12]", "Could not set up host forwarding rule")
 	}
 	if params["stuck"] != nil { // QEMU never starts
 		<-requested

@@ -27,6 +27,7 @@ func standInQEMU(args []string) (any, error) {
 	socket := filepath.Join(dir, "qmp.sock")
 	drop(socket)
 	drop(filepath.Join(dir, "guest.state"))
+	drop(filepath.Join(dir, bootDone))
 	monitor, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, err
@@ -53,12 +54,15 @@ func standInQEMU(args []string) (any, error) {
 			"LIMA 2026-01-01T00:00:01+00:00| WARNING: Failed to execute /mnt/lima-cidata/provision.system/00000001\r\n"+
 			"LIMA 2026-01-01T00:00:01+00:00| Exiting with code 1\r\n")
 	}
+	if err := boot(dir, doc, console); err != nil {
+		return nil, err
+	}
 	if params, _ := doc["param"].(map[string]any); params["kvm"] == "breaks" && onKVM() {
 		if err := os.WriteFile(filepath.Join(dir, "guest.state"), []byte("internal-error"), 0o600); err != nil {
 			return nil, err
 		}
 	}
-	go serveSSH(guest, config, guestEnv(doc))
+	go serveSSH(guest, config, append(guestEnv(doc), "BOOT_DONE="+filepath.Join(dir, bootDone)))
 	if err := os.WriteFile(args[1], []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
 		return nil, err
 	}
@@ -79,6 +83,27 @@ func standInQEMU(args []string) (any, error) {
 	fmt.Fprintln(console, "the guest shuts down")
 	drop(args[1])
 	return nil, nil
+}
+
+// bootDone is a file of the guest by which Lima's boot script says that it has ended.
+const bootDone = "boot-done"
+
+// boot plays Lima's boot script, as far as the parameter "scripts" says: they run on, have ended, or have ended at an earlier
+// boot of the same run.
+func boot(dir string, doc map[string]any, console io.Writer) error {
+	params, _ := doc["param"].(map[string]any)
+	if params["scripts"] == nil {
+		return nil
+	}
+	fmt.Fprint(console, "LIMA 2026-01-01T00:00:00+00:00| Executing /mnt/lima-cidata/boot.essential.Linux/00-reboot-if-required.sh\r\n")
+	if params["scripts"] == "run" {
+		return nil
+	}
+	fmt.Fprint(console, "LIMA 2026-01-01T00:00:01+00:00| Exiting with code 0\r\n")
+	if params["scripts"] == "ended before" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(dir, bootDone), []byte("iid-1700000000\n"), 0o600)
 }
 
 func serveMonitor(conn net.Conn, args []string, deaf bool, powerOff func()) {
@@ -246,6 +271,9 @@ func serveSession(c ssh.NewChannel, env []string) {
 		}
 		if strings.HasSuffix(command.Line, "cat /proc/mounts") { // the guest's own, and not this machine's
 			command.Line = strings.TrimSuffix(command.Line, "cat /proc/mounts") + "printf '%s' \"$MOUNTS\""
+		}
+		if command.Line == "cat /run/lima-boot-done" {
+			command.Line = `cat "$BOOT_DONE"`
 		}
 		cmd := exec.Command("sh", "-c", command.Line)
 		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), env...), channel, channel.Stderr()
