@@ -1,11 +1,15 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"vmctl/providers"
@@ -16,42 +20,69 @@ import (
 // row E24, of the requests at once
 func TestRequestsInFlight(t *testing.T) {
 	const most = 8
-	f := newFake(t)
-	f.crowd(5*most, 5*most)
-	var mu sync.Mutex
-	now, highest := 0, 0
-	full := make(chan struct{}) // closed once there are eight
-	for i := range 5 * most {
-		id := fmt.Sprintf("%064x", i+1)
-		body := f.answers["GET /containers/"+id+"/json"].body
-		f.handle("GET /containers/"+id+"/json", func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			if now, highest = now+1, max(highest, now+1); now == most {
-				select {
-				case <-full:
-				default:
-					close(full)
-				}
+	synctest.Test(t, func(t *testing.T) { // nothing in here leaves the process: it is known when nothing goes on
+		f := &fake{t: t, answers: map[string]answer{"GET /_ping": {body: "OK"}, "HEAD /_ping": {}, "GET /volumes": {body: `{"Volumes":[]}`}}}
+		f.crowd(5*most, 5*most)
+		var now atomic.Int32
+		release := make(chan struct{})
+		for i := range 5 * most {
+			path := fmt.Sprintf("GET /containers/%064x/json", i+1)
+			body := f.answers[path].body
+			f.handle(path, func(w http.ResponseWriter, _ *http.Request) {
+				now.Add(1)
+				<-release
+				_, _ = io.WriteString(w, body) //nolint:errcheck // the client may have left
+			})
+		}
+		l := make(pipes)
+		ended := make(chan struct{})
+		server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, ended) })}
+		go func() { _ = server.Serve(l) }() //nolint:errcheck // it is closed
+		f.dials = map[string]func(context.Context) (net.Conn, error){"engine": l.dial}
+		p := f.open()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			inv, err := p.Observe(t.Context(), providers.Query{})
+			if err != nil || len(inv.Objects) != 5*most || len(inv.Partial) > 0 {
+				t.Errorf("observed %d objects, partial %v, %v", len(inv.Objects), inv.Partial, err)
 			}
-			mu.Unlock()
-			select {
-			case <-full:
-			case <-r.Context().Done():
-			}
-			mu.Lock()
-			now--
-			mu.Unlock()
-			_, _ = w.Write([]byte(body)) //nolint:errcheck // the client may have left
-		})
-	}
-	inv, err := f.open().Observe(t.Context(), providers.Query{})
-	if err != nil || len(inv.Objects) != 5*most || len(inv.Partial) > 0 {
-		t.Fatalf("observed %d objects, partial %v, %v", len(inv.Objects), inv.Partial, err)
-	}
-	if highest != most {
-		t.Errorf("the engine had %d requests at once, want %d", highest, most)
-	}
+		}()
+		synctest.Wait()
+		if got := now.Load(); got != most {
+			t.Errorf("the engine has %d requests at once, want %d", got, most)
+		}
+		close(release)
+		<-done
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
+
+// pipes is a listener for connections inside of this process.
+type pipes chan net.Conn
+
+func (l pipes) dial(context.Context) (net.Conn, error) {
+	here, there := net.Pipe()
+	l <- there
+	return here, nil
+}
+
+// Accept implements net.Listener.
+func (l pipes) Accept() (net.Conn, error) {
+	c, ok := <-l
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+// Close implements net.Listener.
+func (l pipes) Close() error { close(l); return nil }
+
+// Addr implements net.Listener.
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // BenchmarkLook observes 1,000 containers, 1,000 images and 200 volumes of an engine that takes a millisecond for each answer.
 func BenchmarkLook(b *testing.B) {
