@@ -65,7 +65,7 @@ var engineShape = Block{
 func unmanagedOf(name string) Attr {
 	return Attr{
 		Name: name, Type: cty.String, Default: cty.StringVal("ignore"), OneOf: []string{"ignore", "report"},
-		Doc: "Those of its " + name + " that no block describes; report: each that has a name, and that the engine lets go of, is a finding.",
+		Doc: "Those of its " + name + " that no block describes; report: each that the engine lets go of is a finding.",
 	}
 }
 

@@ -123,7 +123,7 @@ func TestKilledAction(t *testing.T) {
 	p.applies()
 	kill := func(request string, args ...string) {
 		t.Helper()
-		p.struck(func(strike func()) { x.arm(request, strike) }, args...)
+		p.struck(func(strike func()) { x.arm(request, answered, strike) }, args...)
 	}
 	for _, test := range []struct{ request, command, want string }{
 		{"/kill?", "stop", "exited"}, {"/start", "start", "running"}, {"/pause", "pause", "paused"}, {"/unpause", "unpause", "running"},

@@ -3,9 +3,11 @@
 package engine_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -72,6 +74,7 @@ vm "dev" {
 		t.Errorf("its socket was in a folder of mode %q, and is still there: %v", mode, err)
 	}
 	p.run(255, "engine", "exec", "here", "--", "no-such-program")
+	p.sweepsAfterAKill()
 
 	// The VM goes down: its container is stopped before, and not started into it.
 	p.run(0, "vm", "stop", "dev")
@@ -84,4 +87,78 @@ vm "dev" {
 		t.Errorf("its VM runs again, and the container is %s", now)
 	}
 	p.run(0, "destroy", "--auto-approve")
+}
+
+// sweepsAfterAKill kills a vmctl that relays into the engine. The next one removes its folder, and leaves that of one that lives.
+func (p *project) sweepsAfterAKill() {
+	p.t.Helper()
+	temp, err := os.MkdirTemp("/tmp", "x")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() {
+		if err := os.RemoveAll(temp); err != nil {
+			p.t.Error(err)
+		}
+	}()
+	p.t.Setenv("TMPDIR", temp)
+	killed, killedDir := p.relays()
+	live, liveDir := p.relays()
+	if err := killed.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = killed.Wait() //nolint:errcheck // it was killed
+	if _, err := os.Lstat(filepath.Join(killedDir, "s")); err != nil {
+		p.t.Errorf("the socket of the killed one is gone already, so nothing is shown: %v", err)
+	}
+	p.run(0, "engine", "exec", "here", "--", "docker", "ps", "-q")
+	if left := p.folders(temp); left != liveDir {
+		p.t.Errorf("after the next one there are %s, want that of the one that lives alone, %s", left, liveDir)
+	}
+	if err := errors.Join(live.stdin.Close(), live.Wait()); err != nil {
+		p.t.Errorf("the one that lived ended with %v", err)
+	}
+	if left := p.folders(temp); left != "" {
+		p.t.Errorf("at the end there are %s", left)
+	}
+}
+
+// relay is a run of engine exec.
+type relay struct {
+	*exec.Cmd
+
+	stdin io.WriteCloser
+}
+
+// relays begins a run of engine exec, which ends with its input, and returns the folder of its socket.
+func (p *project) relays() (relay, string) {
+	p.t.Helper()
+	cmd := p.command("engine", "exec", "here", "--", "sh", "-c", "echo $DOCKER_HOST; cat")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = stdin.Close() }) //nolint:errcheck // its cat ends with it; it may be closed
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	host, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		p.t.Fatalf("read its DOCKER_HOST: %v", err)
+	}
+	return relay{cmd, stdin}, filepath.Dir(strings.TrimPrefix(strings.TrimSpace(host), "unix://"))
+}
+
+// folders lists the folders of relays.
+func (p *project) folders(dir string) string {
+	p.t.Helper()
+	all, err := filepath.Glob(filepath.Join(dir, "vmctl-relay-*"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return strings.Join(all, " ")
 }

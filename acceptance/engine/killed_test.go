@@ -26,7 +26,7 @@ func throughProxy(t *testing.T, d *daemon) (*project, *proxy) {
 // runKilled runs an apply that is killed once the engine has answered a request, before it sees the answer.
 func (p *project) runKilled(x *proxy, request string) {
 	p.t.Helper()
-	p.struck(func(strike func()) { x.arm(request, strike) }, "apply", "--auto-approve")
+	p.struck(func(strike func()) { x.arm(request, answered, strike) }, "apply", "--auto-approve")
 }
 
 // struck runs a command that is killed by the strike of a proxy, which arm gets.
@@ -74,7 +74,7 @@ func TestKilledBeforeItIsMade(t *testing.T) {
 	d := sharedDaemon(t)
 	p, x := throughProxy(t, d)
 	p.run(0, "apply", "--auto-approve", "--target=image.box", "--target=volume.data")
-	p.struck(func(strike func()) { x.armEarly("/containers/create?", strike) }, "apply", "--auto-approve")
+	p.struck(func(strike func()) { x.arm("/containers/create?", early, strike) }, "apply", "--auto-approve")
 	if out := p.run(0, "state", "list"); !strings.Contains(out, "container.web") {
 		t.Fatalf("nothing was reserved: the records are\n%s", out)
 	}

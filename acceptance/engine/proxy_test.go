@@ -17,10 +17,19 @@ type proxy struct {
 	path    string
 	mu      sync.Mutex
 	request string // that the test waits for; "": none
-	early   bool   // strike is called in place of the request, which the engine never gets
-	strike  func() // called once the engine has answered, in place of the answer
-	changes int    // the number of requests that change something
+	when    moment
+	strike  func()
+	changes int // the number of requests that change something
 }
+
+// moment is the time of a strike.
+type moment int
+
+const (
+	answered moment = iota // the engine has answered: the strike is in place of the answer
+	early                  // in place of the request, which the engine never gets
+	begun                  // the engine has got the beginning of the request, and the rest never comes
+)
 
 func newProxy(t *testing.T, d *daemon) *proxy {
 	x := &proxy{d: d, path: filepath.Join(d.dir, "x"+filepath.Base(t.TempDir())+".s")}
@@ -46,18 +55,10 @@ func newProxy(t *testing.T, d *daemon) *proxy {
 }
 
 // arm waits for a request whose head has a text.
-func (x *proxy) arm(request string, strike func()) {
+func (x *proxy) arm(request string, when moment, strike func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.request, x.strike, x.early = request, strike, false
-}
-
-// armEarly is arm for a strike in place of the request.
-func (x *proxy) armEarly(request string, strike func()) {
-	x.arm(request, strike)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.early = true
+	x.request, x.when, x.strike = request, when, strike
 }
 
 // changed returns the number of requests since the last call that change something.
@@ -70,7 +71,7 @@ func (x *proxy) changed() int {
 }
 
 // hit returns the strike of the request that the test waits for, once; nil: a text is another request.
-func (x *proxy) hit(text []byte) (strike func(), early bool) {
+func (x *proxy) hit(text []byte) (strike func(), when moment) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, method := range []string{"POST ", "DELETE ", "PUT "} {
@@ -79,10 +80,10 @@ func (x *proxy) hit(text []byte) (strike func(), early bool) {
 		}
 	}
 	if x.request == "" || !bytes.Contains(text, []byte(x.request)) {
-		return nil, false
+		return nil, answered
 	}
 	x.request = ""
-	return x.strike, x.early
+	return x.strike, x.when
 }
 
 // serve carries one connection to the engine and back, until either side ends it.
@@ -108,10 +109,14 @@ func (x *proxy) serve(c net.Conn) {
 		})
 	})
 	pass(e, c, func(text []byte) bool {
-		strike, early := x.hit(text)
+		strike, when := x.hit(text)
 		switch {
 		case strike == nil:
-		case early:
+		case when == early:
+			strike()
+			return false
+		case when == begun:
+			_, _ = e.Write(text) //nolint:errcheck // its client sees it
 			strike()
 			return false
 		default:

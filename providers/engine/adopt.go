@@ -64,8 +64,9 @@ func (p *Objects) adoptImages(q providers.Query, inv *providers.Inventory) {
 }
 
 // unnamed fails if another image got the name of the one that is to be made: loading or pulling would take the name from it.
+// A content that the records know is one that is replaced.
 func (j *job) unnamed() error {
-	if j.seen == nil || j.Expect != "" {
+	if j.seen == nil || j.Expect != "" || j.p.contents.fate(j.seen.imageID).recorded {
 		return nil
 	}
 	return &providers.Problem{

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"vmctl/providers"
 	"vmctl/providers/engine"
@@ -18,14 +19,15 @@ import (
 
 // fake is an engine that answers what a test says. A path without an answer has an empty list.
 type fake struct {
-	t       *testing.T
+	t       testing.TB
 	mu      sync.Mutex
 	answers map[string]answer           // by method and path, without the API's version and the query
 	asked   []string                    // the requests that change something, with their bodies
 	reads   map[string]int              // how often each path was read
 	special map[string]http.HandlerFunc // instead of an answer
 	server  *httptest.Server
-	docker  string // the folder of Docker's configuration
+	docker  string        // the folder of Docker's configuration
+	delay   time.Duration // before each answer
 
 	dials map[string]func(context.Context) (net.Conn, error) // in place of the connection to the engine, by path
 }
@@ -36,7 +38,7 @@ type answer struct {
 	cut    bool   // the connection ends in the middle of the body
 }
 
-func newFake(t *testing.T) *fake {
+func newFake(t testing.TB) *fake {
 	f := &fake{t: t, answers: map[string]answer{
 		"GET /_ping": {body: "OK"}, "HEAD /_ping": {}, "GET /info": {body: `{"ID":"E","ServerVersion":"1","DockerRootDir":"/d"}`},
 		"GET /volumes": {body: `{"Volumes":[],"Warnings":null}`},
@@ -53,6 +55,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request, ended chan struct{}
 	if strings.HasPrefix(path, "/v1.") {
 		path = path[strings.Index(path[1:], "/")+1:]
 	}
+	time.Sleep(f.delay)
 	w.Header().Set("Api-Version", "1.41")
 	w.Header().Set("Content-Type", "application/json")
 	body, err := io.ReadAll(r.Body)
@@ -198,7 +201,7 @@ func detail(name, state string, labels map[string]string) map[string]any {
 	}
 }
 
-func asJSON(t *testing.T, v any) string {
+func asJSON(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -33,9 +33,12 @@ func refOf(k providers.Known) string {
 func (p *Objects) imageObject(s seen, k providers.Known) providers.Object {
 	o := providers.Object{
 		Kind: spec.Image, ID: providers.ID(s.id), Name: s.name, Unreadable: map[string]string{},
-		Holds: []providers.Claim{refClaim(s.id)}, Fingerprint: s.fingerprint(),
+		Fingerprint: s.fingerprint(), State: s.state,
 	}
-	if s.tags == 1 { // else removing this name leaves the image to its users
+	if !s.isDangling() {
+		o.Holds = append(o.Holds, refClaim(s.id))
+	}
+	if s.tags <= 1 { // else removing this name leaves the image to its users
 		o.Holds = append(o.Holds, providers.Claim{Kind: claimOnlyName, Key: s.imageID})
 	}
 	content := ctyread.Text(k.Prior, "image_id")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -20,7 +19,10 @@ import (
 
 // made reports an object that an earlier attempt has made. The call that makes it makes all of it.
 func (j *job) made(ctx context.Context) (*guard.Outcome, error) {
-	if j.seen == nil || j.kind == spec.Image {
+	if j.kind == spec.Image {
+		return j.loaded()
+	}
+	if j.seen == nil {
 		return nil, nil
 	}
 	if j.kind == spec.Container {
@@ -56,6 +58,9 @@ func (j *job) make(ctx context.Context) (*guard.Outcome, error) {
 	case spec.Image:
 		if err = j.unnamed(); err == nil {
 			err = j.fetch(ctx)
+		}
+		if err == nil {
+			warnings = j.p.dropDangling(ctx)
 		}
 	case spec.Volume:
 		_, err = j.p.c.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Driver: ctyread.Text(j.Want, "driver"), Labels: labels})
@@ -124,10 +129,10 @@ func (j *job) fetch(ctx context.Context) error {
 		}
 		return answer.Wait(ctx)
 	}
-	path := ctyread.Text(j.Want, "archive")
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(j.p.settings.Files, path)
+	if err := j.takesNone(ctx); err != nil {
+		return err
 	}
+	path := j.archivePath()
 	f, err := os.Open(path)
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 type Objects struct {
 	settings providers.Settings
 	c        *connection
+	contents contents
 }
 
 var (
@@ -53,9 +54,15 @@ func (p *Objects) Close() error {
 func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
 	images, err := p.list(ctx, &inv, spec.Image)
+	p.contents.observed(q, images)
+	var dangling []providers.Object
 	if err == nil {
 		known := knownImages(q)
 		for _, s := range images {
+			if s.isDangling() {
+				dangling = append(dangling, p.imageObject(s, providers.Known{}))
+				continue
+			}
 			inv.Objects = append(inv.Objects, p.imageObject(s, known[s.id]))
 		}
 	}
@@ -70,13 +77,13 @@ func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inv
 	}
 	p.containers(ctx, q, &inv, images)
 	p.adoptImages(q, &inv)
-	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
+	sortObjects(inv.Objects)
 	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	inv.FindImports(q)
+	inv.Objects = append(inv.Objects, dangling...) // an image without a name cannot be taken over
+	sortObjects(inv.Objects)
 	return inv, ctx.Err()
 }
 
@@ -112,7 +119,6 @@ func (p *Objects) list(ctx context.Context, inv *providers.Inventory, kind spec.
 			switch {
 			case s.flaw != nil:
 				p.unreadable(inv, s)
-			case kind == spec.Image && s.name == "": // it has no name
 			default:
 				all = append(all, s)
 			}

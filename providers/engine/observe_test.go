@@ -160,21 +160,22 @@ func TestObserveImages(t *testing.T) {
 	prior := cty.ObjectVal(map[string]cty.Value{"ref": cty.StringVal("box:1"), "image_id": cty.StringVal("sha256:one")})
 	moved := cty.ObjectVal(map[string]cty.Value{"ref": cty.StringVal("box:1"), "image_id": cty.StringVal("sha256:before")})
 	want := cty.ObjectVal(map[string]cty.Value{"ref": cty.StringVal("box:1")})
+	bare := "sha256:" + strings.Repeat("2", 64) // it has no name
 	for _, test := range []struct {
 		name  string
 		known []providers.Known
 		want  string
 	}{
-		{"not recorded", nil, "docker.io/library/box:1 docker.i\ndocker.io/library/my_box:X docker.i\n"},
-		{"recorded", []providers.Known{{Address: box, Kind: spec.Image, ID: "docker.io/library/box:1", Name: "demo.box", Prior: prior}}, "demo.box docker.i of image.box\ndocker.io/library/my_box:X docker.i\n"},
-		{"another content, not wanted", []providers.Known{{Address: box, Kind: spec.Image, ID: "docker.io/library/box:1", Name: "demo.box", Prior: moved}}, "docker.io/library/box:1 docker.i\ndocker.io/library/my_box:X docker.i\n"},
-		{"another content, wanted", []providers.Known{{Address: box, Kind: spec.Image, ID: "docker.io/library/box:1", Name: "demo.box", Prior: moved, Want: want}}, "demo.box docker.i of image.box\ndocker.io/library/my_box:X docker.i\n"},
+		{"not recorded", nil, "docker.io/library/box:1 docker.i\ndocker.io/library/my_box:X docker.i\n" + bare + " sha256:2\n"},
+		{"recorded", []providers.Known{{Address: box, Kind: spec.Image, ID: "docker.io/library/box:1", Name: "demo.box", Prior: prior}}, "demo.box docker.i of image.box\ndocker.io/library/my_box:X docker.i\n" + bare + " sha256:2\n"},
+		{"another content, not wanted", []providers.Known{{Address: box, Kind: spec.Image, ID: "docker.io/library/box:1", Name: "demo.box", Prior: moved}}, "docker.io/library/box:1 docker.i\ndocker.io/library/my_box:X docker.i\n" + bare + " sha256:2\n"},
+		{"another content, wanted", []providers.Known{{Address: box, Kind: spec.Image, ID: "docker.io/library/box:1", Name: "demo.box", Prior: moved, Want: want}}, "demo.box docker.i of image.box\ndocker.io/library/my_box:X docker.i\n" + bare + " sha256:2\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t)
 			f.set("GET /images/json", answer{body: `[
 				{"Id":"sha256:one","RepoTags":["box:1","<none>:<none>"],"Labels":null,"Config":null},
-				{"Id":"sha256:two","RepoTags":null},{"Id":"sha256:three","RepoTags":["my_box:X"]}]`})
+				{"Id":"` + bare + `","RepoTags":null},{"Id":"sha256:three","RepoTags":["my_box:X"]}]`})
 			inv, err := f.open().Observe(t.Context(), providers.Query{Known: test.known})
 			if err != nil {
 				t.Fatal(err)

@@ -43,6 +43,9 @@ func (s *steps) replace() {
 	s.dropFirst()
 	if !s.mayPark() {
 		s.remove()
+		if isNamedTwice(s.change.Object) {
+			s.all[len(s.all)-1].Args = movingName{}
+		}
 		s.make()
 		return
 	}
@@ -196,6 +199,9 @@ func (j *job) drop(ctx context.Context) (*guard.Outcome, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, j.failed(err)
+	}
+	if len(all) > 0 {
+		evidence = append(evidence, j.p.dropDangling(ctx)...)
 	}
 	return guard.Did(providers.Done, evidence...), nil
 }

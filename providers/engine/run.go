@@ -19,6 +19,7 @@ import (
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/providers/stop"
+	"vmctl/spec"
 )
 
 // isUpdated reports whether the container has the wanted limits and restart policy.
@@ -237,8 +238,14 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyGone), nil
 	}
 	how, err := j.p.removeObject(ctx, *j.seen)
+	if j.keepsName(err) {
+		return &guard.Outcome{How: providers.Done, NotGone: true, Evidence: []string{"a container uses it: its name goes to the new image"}}, nil
+	}
 	if err != nil {
 		return nil, j.failed(err)
+	}
+	if j.kind == spec.Container && j.p.contents.fate(j.seen.imageID).dangling {
+		return guard.Did(how, j.p.dropDangling(ctx)...), nil
 	}
 	return guard.Did(how), nil
 }

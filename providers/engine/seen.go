@@ -16,7 +16,7 @@ import (
 // be is in flaw, and the other parts are there.
 type seen struct {
 	kind   spec.Kind
-	id     string // the engine's own: of a volume its name, of an image the name that it is seen by
+	id     string // the engine's own: of a volume its name, of an image the name that it is seen by, if it has one
 	name   string
 	labels map[string]string
 	flaw   error // nil: all of it could be read
@@ -208,7 +208,7 @@ func boundPorts(networks *fields) []bound {
 // String returns the port for people.
 func (b bound) String() string { return net.JoinHostPort(b.ip, b.port) + "/" + b.protocol }
 
-// listedImages reads an item of the list of images: one for each name that the image has.
+// listedImages reads an item of the list of images: one for each name that the image has. An image without any is seen by its ID.
 func listedImages(raw json.RawMessage) []seen {
 	f := fieldsOf(raw)
 	one := seen{kind: spec.Image}
@@ -227,10 +227,13 @@ func listedImages(raw json.RawMessage) []seen {
 	for i := range all {
 		all[i].tags = len(all)
 	}
-	if len(all) == 0 {
-		all = append(all, one)
+	if len(all) > 0 {
+		return all
 	}
-	return all
+	if one.id, one.name, one.state = one.imageID, one.imageID, stateDangling; one.flaw == nil && !isImageID(one.id) {
+		one.flaw = fmt.Errorf("its ID is %.80q", one.id)
+	}
+	return []seen{one}
 }
 
 // readVolume reads an item of the list of volumes, or one volume.

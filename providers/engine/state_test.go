@@ -12,7 +12,7 @@ import (
 )
 
 // only returns the one object of an engine.
-func only(t *testing.T, p providers.Provider) providers.Object {
+func only(t testing.TB, p providers.Provider) providers.Object {
 	t.Helper()
 	inv, err := p.Observe(t.Context(), providers.Query{})
 	if err != nil || len(inv.Objects) != 1 {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -31,6 +33,11 @@ func (s seen) addUses(o *providers.Object) {
 
 // claimOnlyName is the kind of the claim of the only name of an image. Its key is the engine's ID of the image.
 const claimOnlyName = "the only name of"
+
+// isNamedTwice reports whether an image has another name, too.
+func isNamedTwice(o *providers.Object) bool {
+	return o != nil && o.Kind == spec.Image && !slices.ContainsFunc(o.Holds, func(c providers.Claim) bool { return c.Kind == claimOnlyName })
+}
 
 // ended returns the claims that the removal of an object takes: nobody may use it any more.
 func ended(o *providers.Object) []providers.Claim {

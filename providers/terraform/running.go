@@ -13,6 +13,7 @@ import (
 	"vmctl/internal/atomicfile"
 	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
+	"vmctl/internal/scratch"
 	"vmctl/internal/shellword"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -104,7 +105,7 @@ func (p *Provider) leftRunning(ctx context.Context, name string) (*running, erro
 		return nil, err
 	}
 	r.tool = p.tool()
-	if _, held, err := lockfile.Holder(ctx, filepath.Join(r.Folder, lockName)); err == nil && held {
+	if _, held, err := lockfile.Holder(ctx, filepath.Join(r.Folder, scratch.LockName)); err == nil && held {
 		return nil, nil // its vmctl lives, and waits for it
 	}
 	if r.ended() { // and its vmctl freed the lock after that

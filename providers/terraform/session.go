@@ -13,8 +13,8 @@ import (
 
 	"github.com/hashicorp/terraform-exec/tfexec"
 
-	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
+	"vmctl/internal/scratch"
 	"vmctl/providers"
 )
 
@@ -27,7 +27,7 @@ type session struct {
 	lockWait  string // how long Terraform waits for a lock, such as "30s"
 	order     order
 	dir       string // 0700
-	lock      *lockfile.Lock
+	folder    *scratch.Folder
 	record    string // the file with the record of a Terraform that writes the state of a VM; "": none does
 	variables []byte // in HCL; nil: none are given
 	log       providers.Log
@@ -42,12 +42,12 @@ func (p *Provider) openSession(ctx context.Context, module, dataDir string) (*se
 	if p.host.Program == "" {
 		return nil, errors.New("vmctl does not know its own program, which runs Terraform")
 	}
-	dir, lock, err := p.newFolder(ctx)
+	folder, err := scratch.Make(ctx, p.temp(), folderPrefix)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{p: p, module: module, order: order{Program: program, Init: "-lockfile=readonly"}, dir: dir, lock: lock, lockWait: p.lockWait(), env: p.environment()}
-	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, dir, "1"
+	s := &session{p: p, module: module, order: order{Program: program, Init: "-lockfile=readonly"}, dir: folder.Dir, folder: folder, lockWait: p.lockWait(), env: p.environment()}
+	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, s.dir, "1"
 	if err := s.take(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -81,7 +81,7 @@ func (s *session) give() {
 
 func (s *session) close() error {
 	s.give()
-	err := errors.Join(s.lock.Release(), os.RemoveAll(s.dir))
+	err := s.folder.Remove()
 	if s.record == "" {
 		return err
 	}

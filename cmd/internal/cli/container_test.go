@@ -283,6 +283,17 @@ func TestContainerExec(t *testing.T) {
 	}
 }
 
+// A program of this host that talks to an engine is not said to run in it.
+func TestEngineExecWithoutEngine(t *testing.T) {
+	h := newHouse(t, withID)
+	h.engines = true
+	h.write("engine.vmctl.hcl", "engine \"here\" {\n  host = \"unix:///none\"\n}\n")
+	h.run("engine", "exec", "here", "--", "docker", "ps").exits(255).warns("connect docker to engine.here: it does not exist", "vmctl apply").silent("run docker in")
+	h, d := boxed(t, false)
+	d.end()
+	h.run("engine", "exec", "here", "--", "docker", "ps").exits(255).warns("connect docker to engine.here: it could not be read").silent("run docker in")
+}
+
 func TestContainerLogs(t *testing.T) {
 	h, d := boxed(t, false)
 	if e := h.run("container", "logs", "--tail=9", "web").exits(0); e.stdout != "one\n" || e.stderr != "two\n" {

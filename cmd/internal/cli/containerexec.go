@@ -49,7 +49,7 @@ func (a *app) containerExec(ctx context.Context, name string, command []string) 
 }
 
 // inEngineOf uses an engine, or an object of a kind that is in one, and marks the VM around the engine as busy meanwhile. The way
-// into it ends with use. v names the object, and what is run.
+// into it ends with use. v names the object, and the program that is run: in it, or on this host for an engine.
 func (a *app) inEngineOf(ctx context.Context, kind spec.Kind, v visit, use func(observedAddress) error) (err error) {
 	p, err := a.openRecorded(ctx)
 	if err != nil {
@@ -71,7 +71,11 @@ func (a *app) inEngineOf(ctx context.Context, kind spec.Kind, v visit, use func(
 		return before{err: err}
 	}
 	defer func() { err = errors.Join(err, s.world.Close()) }()
-	found, err := a.containerAt(s, addr, "run "+v.program+" in "+addr.String())
+	attempt := "run " + v.program + " in " + addr.String()
+	if kind == spec.Engine { // the program is one of this host
+		attempt = "connect " + v.program + " to " + addr.String()
+	}
+	found, err := a.containerAt(s, addr, attempt)
 	if err != nil {
 		return before{err: err}
 	}
@@ -88,7 +92,7 @@ func vmAround(p *project, addr spec.Address) (spec.Address, bool) {
 	return spec.Address{}, false
 }
 
-// containerAt returns a container that exists. attempt describes the attempt that needs it.
+// containerAt returns a container or an engine that exists. attempt describes the attempt that needs it.
 func (a *app) containerAt(s observation, addr spec.Address, attempt string) (observedAddress, error) {
 	v := s.at(addr)
 	switch status := v.status(); {

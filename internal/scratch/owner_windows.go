@@ -1,4 +1,4 @@
-package terraform
+package scratch
 
 import "io/fs"
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-package terraform
+package scratch
 
 import (
 	"io/fs"

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+	"vmctl/providers/guard"
+	"vmctl/spec"
+)
+
+// archivePath returns the path of the archive of the step.
+func (j *job) archivePath() string {
+	path := ctyread.Text(j.Want, "archive")
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(j.p.settings.Files, path)
+	}
+	return path
+}
+
+// archived lists the images of an archive by name, each with the IDs that an engine may give to it: the digest of its
+// configuration, or in containerd's store that of its manifest. It fails for an archive that is compressed or damaged.
+func archived(path string) (map[string][]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() //nolint:errcheck // it was only read
+	const longest = 8 << 20          // of a file that is no layer
+	digests := map[string]string{}
+	var manifest []struct {
+		Config   string
+		RepoTags []string
+	}
+	var index struct {
+		Manifests []struct {
+			Digest      string
+			Annotations map[string]string
+		}
+	}
+	for r := tar.NewReader(f); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		if h.Typeflag != tar.TypeReg || h.Size > longest {
+			continue
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		sum := sha256.Sum256(text)
+		digests[h.Name] = "sha256:" + hex.EncodeToString(sum[:])
+		switch h.Name {
+		case "manifest.json":
+			err = json.Unmarshal(text, &manifest)
+		case "index.json":
+			err = json.Unmarshal(text, &index)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s of %s: %w", h.Name, path, err)
+		}
+	}
+	all := map[string][]string{}
+	add := func(name, id string) {
+		if ref := canonical(name); ref != "" && id != "" {
+			all[ref] = append(all[ref], id)
+		}
+	}
+	for _, m := range manifest {
+		for _, name := range m.RepoTags {
+			add(name, digests[m.Config])
+		}
+	}
+	for _, m := range index.Manifests {
+		add(m.Annotations["io.containerd.image.name"], m.Digest)
+	}
+	return all, nil
+}
+
+// loaded returns the outcome for an image that is there because another block of the same archive was loaded meanwhile.
+func (j *job) loaded() (*guard.Outcome, error) {
+	if j.Op != opLoad || j.seen == nil || j.Expect != "" {
+		return nil, nil
+	}
+	all, err := archived(j.archivePath())
+	if err != nil || !slices.Contains(all[j.seen.id], j.seen.imageID) {
+		return nil, nil // unnamed tells
+	}
+	return guard.Did(providers.AlreadyTrue, "it came with another image of this archive"), nil
+}
+
+// takesNone fails if the archive has a name, beside the one that is wanted, that another image has: the engine would take that
+// name from the other image. An archive that only the engine can read is left to it.
+func (j *job) takesNone(ctx context.Context) error {
+	all, err := archived(j.archivePath())
+	if err != nil {
+		return nil //nolint:nilerr // the engine says what is wrong with it
+	}
+	delete(all, canonical(ctyread.Text(j.Want, "ref")))
+	if len(all) == 0 {
+		return nil
+	}
+	raws, err := j.p.c.getItems(ctx, listPath(spec.Image))
+	if err != nil {
+		return err
+	}
+	for _, raw := range raws {
+		for _, s := range listedImages(raw) {
+			ids, has := all[s.id]
+			if !has || slices.Contains(ids, s.imageID) || j.p.contents.fate(s.imageID).recorded {
+				continue
+			}
+			return &providers.Problem{
+				Outcome: providers.Unsafe, Code: "name_taken",
+				Next: providers.Say("write the archive anew with the image alone: docker save -o FILE " + ctyread.Text(j.Want, "ref")),
+				Err: fmt.Errorf("%s %s: %s has %s, too, a name of another image (%s), which would lose it", j.Op, j.Address,
+					j.archivePath(), strings.Join(slices.Sorted(maps.Keys(all)), ", "), s.imageID),
+			}
+		}
+	}
+	return nil
+}
