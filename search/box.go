@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"vmctl/providers/providertest/box"
-	"vmctl/providers/providertest/desk"
+	"vmctl/search/desk"
 	"vmctl/spec"
 )
 

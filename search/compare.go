@@ -12,7 +12,7 @@ import (
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/providers/providertest/box"
-	"vmctl/providers/providertest/desk"
+	"vmctl/search/desk"
 	"vmctl/spec"
 )
 

@@ -16,9 +16,9 @@ import (
 	"vmctl/internal/real"
 	"vmctl/providers"
 	"vmctl/providers/providertest/box"
-	"vmctl/providers/providertest/desk"
 	"vmctl/providers/sim"
 	"vmctl/search"
+	"vmctl/search/desk"
 	"vmctl/spec"
 )
 

@@ -7,13 +7,13 @@ import (
 	"vmctl/spec"
 )
 
-// Kind is a box in a VM in which people leave work that exists nowhere else: the lines of the file "work" in its folder.
+// Kind is a box in a VM at which people leave work that exists nowhere else: the lines of the file "work" in its folder.
 var Kind = spec.Register(spec.Block{ //nolint:gochecknoglobals // a kind is registered once
 	Version: 1, Name: "desk", In: &spec.In{Attr: "in", Kinds: []spec.Kind{spec.VM}, Optional: true}, Work: true,
 	Doc: "A box inside of a virtual machine, at which people work.", Attrs: box.Attrs(),
 })
 
-// Type returns the type of the provider of desks. Before each step it asks strike whether that is to fail.
+// Type returns the type of the provider of desks. Before each step it asks strike whether that is to fail; nil: none is.
 func Type(strike func(op string) error) providers.Type {
 	return box.TypeOf("desk", Kind, "desks", strike)
 }
