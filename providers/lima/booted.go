@@ -81,8 +81,8 @@ func (j *job) waitForBoot(ctx context.Context, t sshx.Target) (ready bool, err e
 	return j.seen.booted && !j.seen.events.running && saysBooted(ctx, t), nil
 }
 
-// saysBooted reports whether the guest lets vmctl in, and itself says that the scripts of its present boot have ended. Its console also has
-// those of an earlier one, if it has restarted itself. Lima's host agent asks for this file, too.
+// saysBooted reports whether the guest lets vmctl in, and itself says that the scripts of its present boot have ended. Its
+// console also has those of an earlier one, if it has restarted itself. Lima's host agent asks for this file, too.
 func saysBooted(ctx context.Context, t sshx.Target) bool {
 	said, err := ask(ctx, t, "cat /run/lima-boot-done")
 	return err == nil && strings.TrimSpace(said) != ""
