@@ -26,6 +26,8 @@ type workCopy struct {
 	own  string // the folder of what is remembered of the copy
 	base string // the tree of git that the copy began as
 	at   string // the job's folder under the top of its repository
+	// excludes holds the rules of the repository for what git ignores, besides those in the files of the copy.
+	excludes []byte
 }
 
 const (
@@ -81,6 +83,9 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 		return nil, err
 	}
 	git.Dir = top
+	if c.excludes, err = excludesOf(ctx, git); err != nil {
+		return nil, err
+	}
 	files, err := scopeFiles(ctx, git, r.Scope, r.Base)
 	if err != nil {
 		return nil, err
@@ -117,6 +122,16 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 		err = to.MkdirAll(filepath.ToSlash(filepath.Clean(c.at)), 0o755)
 	}
 	return warnings, err
+}
+
+// excludesOf returns the rules of a repository for what git ignores, besides those in its files.
+func excludesOf(ctx context.Context, git gitx.Git) ([]byte, error) {
+	name, err := git.Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
+	if err != nil {
+		return nil, err
+	}
+	rules, err := os.ReadFile(name)
+	return rules, absent(err)
 }
 
 // filler writes files into a copy. Links come last: nothing is written through one.

@@ -229,7 +229,7 @@ type gitFails struct {
 }
 
 func (g gitFails) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
-	if !slices.Contains(c.Args, "ls-files") {
+	if !slices.Contains(c.Args, "ls-files") || !slices.Contains(c.Args, "--cached") {
 		return gitHere{}.Run(ctx, c)
 	}
 	text, err := os.ReadFile(g.note)
@@ -421,6 +421,25 @@ func TestEditsBesideARepositoryInTheCopy(t *testing.T) {
 	}
 	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, `["empty" "full"]`) {
 		t.Errorf("warnings %q", text)
+	}
+}
+
+// Files that the job made and git ignores are counted, and are neither edits nor in the patch: those of its own rules, of the
+// repository's, and of the workspace's files. What the copy began with is told whatever the rules say.
+func TestIgnoredFilesAreCounted(t *testing.T) {
+	s := withGit(t)
+	dir, _ := dirty(t)
+	writeFile(t, dir, ".git/info/exclude", "built\n")
+	const script = "mkdir -p modules/a sub/built; echo big >modules/a/one; echo big >modules/two; echo x >.env; echo x >sub/built/f; echo x >'sub/a\nb'; " +
+		"printf 'modules\\nold\\n' >>.gitignore; echo more >>old; mkfifo sub/.gitignore modules/.gitattributes"
+	workerEnds(t, start(t, s, "j-ignored", dir, script, contained(t, s, "j-ignored", "working-tree", "")))
+	r := leftNothing(t, s, "j-ignored")
+	want := []job.Edit{{".gitignore", job.Edited}, {"old", job.Edited}, {"sub/a\nb", job.Added}}
+	if diff := cmp.Diff(want, r.Edits); diff != "" || r.Ignored != 4 {
+		t.Errorf("%d ignored, want 4; edits (-want +got):\n%s\n%q, left %+v", r.Ignored, diff, r.Warnings, r.LeftCopy)
+	}
+	if patch := has(t, s.Path("j-ignored", ""), "patch"); strings.Contains(patch, "big") || !strings.Contains(patch, "+more\n") {
+		t.Errorf("the patch:\n%s", patch)
 	}
 }
 

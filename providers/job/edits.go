@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"vmctl/internal/gitx"
 )
@@ -54,20 +56,39 @@ func (c *workCopy) remember(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(base, "info", "attributes"), []byte("* -text -filter -ident -working-tree-encoding\n"), 0o600); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(base, "info", "exclude"), c.excludes, 0o600); err != nil {
+		return err
+	}
 	var err error
-	c.base, err = c.now(ctx)
+	c.base, err = c.now(ctx, "--force")
 	return err
 }
 
-// now returns the tree of git that the copy is.
-func (c *workCopy) now(ctx context.Context) (string, error) {
-	if _, err := c.remembering().Output(ctx, "add", "--all", "--force", "."); err != nil {
+// now returns the tree of git that the copy is. With --force it has what git ignores, too.
+func (c *workCopy) now(ctx context.Context, how ...string) (string, error) {
+	if _, err := c.remembering().Output(ctx, slices.Concat([]string{"add", "--all"}, how, []string{"."})...); err != nil {
 		return "", err
 	}
 	return c.remembering().Output(ctx, "write-tree")
 }
 
-// edits returns what the job changed in its copy.
+// ignored counts the files that the job made and git ignores.
+func (c *workCopy) ignored(ctx context.Context) (n int, err error) {
+	var ends counter
+	err = c.remembering().Stream(ctx, nil, &ends, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+	return int(ends), err
+}
+
+// counter counts the ends of the entries that are written to it.
+type counter int
+
+// Write implements io.Writer.
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(bytes.Count(p, []byte{0}))
+	return len(p), nil
+}
+
+// edits returns what the job changed in its copy. Of what git ignores it tells the number alone.
 func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
 	if err := cmp.Or(unmounted(c.dir), unmounted(c.own), c.isIntact()); err != nil {
 		return nil, err
@@ -83,6 +104,10 @@ func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
 	if err != nil {
 		return nil, err
 	}
+	ignored, err := c.ignored(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out, err := c.remembering().Filter(ctx, nil, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", c.base, after)
 	if err != nil {
 		return nil, err
@@ -91,7 +116,7 @@ func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := &keptEdits{Edits: []Edit{}, Warnings: []string{}}
+	kept := &keptEdits{Edits: []Edit{}, Ignored: ignored, Warnings: []string{}}
 	for _, change := range all {
 		kind, known := map[string]EditKind{"A": Added, "M": Edited, "D": Removed, "T": Retyped}[change.status]
 		if !known {
@@ -136,7 +161,8 @@ func (c *workCopy) isIntact() error {
 }
 
 // flatten makes plain folders of the repositories that the job has made in its copy, and all of the copy readable: git would not look
-// into them. What made them repositories stays beside the copy, as long as that does.
+// into them. What made them repositories stays beside the copy, as long as that does. Pipes where git reads its rules go: it would
+// wait for somebody to write.
 func (c *workCopy) flatten() error {
 	var found []string
 	err := filepath.WalkDir(c.tree(), func(name string, e fs.DirEntry, err error) error {
@@ -152,6 +178,8 @@ func (c *workCopy) flatten() error {
 			return readable(name, e, 0o700)
 		case e.Type().IsRegular():
 			return readable(name, e, 0o400)
+		case e.Type() == fs.ModeNamedPipe && (e.Name() == ".gitignore" || e.Name() == ".gitattributes"):
+			return os.Remove(name)
 		}
 		return nil
 	})

@@ -25,6 +25,7 @@ import (
 // patch is too, and nothing is lost with the copy.
 type keptEdits struct {
 	Edits      []Edit   `json:"edits"`       // all of them, sorted by path
+	Ignored    int      `json:"ignored"`     // files that it made and git ignores: they are neither here nor in the patch
 	PatchBytes int64    `json:"patch_bytes"` // the size of the file patch; 0: nothing changed, and there is none
 	Warnings   []string `json:"warnings"`
 }
@@ -85,7 +86,7 @@ func (e copyEnd) into(r *Record) {
 		r.EditCounts[edit.Kind]++
 	}
 	r.Edits = append(r.Edits, e.kept.Edits[:min(len(e.kept.Edits), mostChanged)]...)
-	r.Patch, r.PatchBytes = e.kept.PatchBytes > 0, e.kept.PatchBytes
+	r.Patch, r.PatchBytes, r.Ignored = e.kept.PatchBytes > 0, e.kept.PatchBytes, e.kept.Ignored
 	r.Warnings = append(r.Warnings, e.kept.Warnings...)
 }
 
@@ -286,6 +287,6 @@ func (s Store) clean(ctx context.Context, r Record, o Observer) (Record, error) 
 // concernsCopy reports whether a change of a record that has ended is one about its copy alone.
 func concernsCopy(before, after Record) bool {
 	after.Edits, after.EditCounts, after.Patch, after.PatchBytes = before.Edits, before.EditCounts, before.Patch, before.PatchBytes
-	after.LeftCopy, after.Warnings = before.LeftCopy, before.Warnings
+	after.LeftCopy, after.Warnings, after.Ignored = before.LeftCopy, before.Warnings, before.Ignored
 	return reflect.DeepEqual(before, after)
 }

@@ -67,6 +67,7 @@ type Record struct {
 	// Edits names what the job changed in its copy, sorted by path, at most 1,000; null: there is no copy, or nobody can tell.
 	Edits      []Edit           `json:"edits"`
 	EditCounts map[EditKind]int `json:"edit_counts"` // of all edits
+	Ignored    int              `json:"ignored"`     // files that it made in its copy and git ignores: they are neither edits nor in the patch
 	Patch      bool             `json:"patch"`       // the edits are in the file patch beside the record
 	PatchBytes int64            `json:"patch_bytes"` // its size
 	LeftCopy   *LeftCopy        `json:"left_copy"`   // the copy, if it has ended and that is still there; nil: it is gone, or there was none
