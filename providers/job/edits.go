@@ -41,6 +41,9 @@ func (c *workCopy) remembering() gitx.Git {
 	}}
 }
 
+// copyAttributes keeps attributes of files from changing what the repository of a copy remembers.
+const copyAttributes = "* -text -filter -ident -working-tree-encoding"
+
 // remember keeps how the copy is now.
 func (c *workCopy) remember(ctx context.Context) error {
 	base := c.repository()
@@ -53,7 +56,7 @@ func (c *workCopy) remember(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(base, "info"), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(base, "info", "attributes"), []byte("* -text -filter -ident -working-tree-encoding\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(base, "info", "attributes"), []byte(copyAttributes+"\n"), 0o600); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(base, "info", "exclude"), c.excludes, 0o600); err != nil {
@@ -88,18 +91,19 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// edits returns what the job changed in its copy. Of what git ignores it tells the number alone.
-func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
+// settle makes a copy on this host ready for git, and returns the folders in it that were repositories of their own.
+func (c *workCopy) settle(context.Context) (repositories []string, err error) {
 	if err := cmp.Or(unmounted(c.dir), unmounted(c.own), c.isIntact()); err != nil {
 		return nil, err
 	}
 	if err := c.flatten(); err != nil {
 		return nil, err
 	}
-	repositories, err := c.repositories()
-	if err != nil {
-		return nil, err
-	}
+	return c.repositories()
+}
+
+// edits returns what the job changed in its copy, which is ready for git. Of what git ignores it tells the number alone.
+func (c *workCopy) edits(ctx context.Context, repositories []string) (*keptEdits, error) {
 	after, err := c.now(ctx)
 	if err != nil {
 		return nil, err

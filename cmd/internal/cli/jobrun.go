@@ -200,10 +200,7 @@ func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (s
 			place.Inside = w.inside.String()
 		}
 		place.Base = ctyread.Text(w.object.Attrs, "base")
-		switch {
-		case place.Inside != "" && r.containment == job.InCopy:
-			return rejected("bad_args", fmt.Sprintf("job run: containment %s is not built in yet for a workspace in a VM, as %s is: use %s", job.InCopy, w.address, job.Uncontained))
-		case place.Base == "" && r.scope == job.BranchDiff:
+		if place.Base == "" && r.scope == job.BranchDiff {
 			return rejected("bad_args", fmt.Sprintf("job run: the commit that the branch of %s began at is not known, and the scope %s compares with it: use another scope", w.address, job.BranchDiff))
 		}
 		started, err = a.runJob(ctx, w.project, r, place)
