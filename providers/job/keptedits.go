@@ -265,7 +265,7 @@ func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
 
 // leftInside returns the copy of a job in a VM, which is still there: only a worker reaches it.
 func (s Store) leftInside(r Record) *LeftCopy {
-	left := &LeftCopy{Path: "~/" + guestCopies + "/" + string(r.ID), Inside: r.Inside, Reason: "it is not removed yet", Mounted: []string{}}
+	left := &LeftCopy{Path: filepath.ToSlash(Store{Dir: "~/" + guestCopies}.Path(r.ID, "")), Inside: r.Inside, Reason: "it is not removed yet", Mounted: []string{}}
 	if isGone(s.Path(r.ID, editsFile)) && s.mayHaveRun(r) {
 		left.Reason = "what it changed there is kept nowhere else"
 	}
