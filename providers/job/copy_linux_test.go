@@ -686,6 +686,56 @@ func TestEndIsAskedForDuringTheCopyInAVM(t *testing.T) {
 	}
 }
 
+// lostDuringCopy is a guest that is lost while the copy of a job is made.
+type lostDuringCopy struct {
+	providers.Guest
+	lost *bool
+}
+
+func (g lostDuringCopy) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	if *g.lost = *g.lost || slices.Contains(c.Args, "checkout-index"); *g.lost {
+		return providers.Output{}, &providers.FateError{Program: c.Args[0], Err: errors.New("the connection was lost")}
+	}
+	return g.Guest.Run(ctx, c)
+}
+
+// A VM that is lost while a copy is made there keeps what there is of it, and the record says so, until the VM can be reached again.
+//
+// row J58, of a VM that is lost
+func TestAVMIsLostDuringTheCopy(t *testing.T) {
+	s := withGit(t)
+	dir, _ := dirty(t)
+	inside(t, s, aCopy{id: "j-lost-vm", dir: dir, script: ":", scope: job.WorkingTree})
+	home := t.TempDir()
+	w := job.GuestWorker{Store: s, ID: "j-lost-vm", Guest: lostDuringCopy{onHost(home), new(bool)}, Now: time.Now, Ready: func(error) {}}
+	if err := w.Run(t.Context(), func() error { return nil }); err == nil {
+		t.Error("the folder of the job in the VM was removed")
+	}
+	r, err := s.Read("j-lost-vm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := r.LeftCopy; r.ErrorCode != job.CopyFailed || l == nil || l.Path != "~/.vmctl/copies/j-lost-vm" ||
+		!strings.Contains(l.Reason, `it cannot be removed: run "sh": it is unknown what it did: the connection was lost`) {
+		t.Errorf("it is %s, %s: %s, left %+v", r.Status, r.ErrorCode, r.Reason, r.LeftCopy)
+	}
+	closed, failed, err := s.ReconcileAll(t.Context(), job.Observer{Processes: process.Host{}, Now: time.Now()})
+	var left *job.LeftCopyError
+	if len(closed) > 0 || len(failed) != 1 || !errors.As(failed[0], &left) || err != nil {
+		t.Errorf("reconcile: closed %v, failed %v, %v; want the copy that is left", closed, failed, err)
+	}
+	again := job.GuestWorker{Store: s, ID: "j-lost-vm", Guest: onHost(home), Now: time.Now}
+	if err := again.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := leftNothing(t, s, "j-lost-vm"); r.LeftCopy != nil || r.ErrorCode != job.CopyFailed || len(r.Warnings) > 0 {
+		t.Errorf("left %+v, %s, warnings %q", r.LeftCopy, r.ErrorCode, r.Warnings)
+	}
+	if _, err := os.Lstat(home + "/.vmctl"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy in the VM is left: %v", err)
+	}
+}
+
 // A file that is replaced while it is copied is in the copy, old or new.
 func TestAFileIsReplacedDuringTheCopy(t *testing.T) {
 	dir, _ := dirty(t)
