@@ -19,13 +19,15 @@ import (
 )
 
 // workCopy is the private copy of a workspace that one job runs in: the files of its scope, and in another folder, out of the
-// job's way, a repository that remembers how they were.
+// job's way, a repository that remembers how they were. It is where its workspace is: on this host, or in a VM.
 type workCopy struct {
 	git  gitx.Runner
-	dir  string // the folder of the copy: nothing but the tree is in it
+	dir  string // the folder of the copy: nothing but the tree is in it, on this host
 	own  string // the folder of what is remembered of the copy
 	base string // the tree of git that the copy began as
 	at   string // the job's folder under the top of its repository
+	// excludes holds the rules of the repository for what git ignores, besides those in the files of the copy.
+	excludes []byte
 }
 
 const (
@@ -63,7 +65,7 @@ func (w *Worker) makeCopy(ctx context.Context, r Record) (*workCopy, []string, e
 		err = c.remember(ctx)
 	}
 	if err == nil {
-		err = c.markBase()
+		err = w.Store.markBase(w.ID, c.base)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("copy its workspace: %w", err), removeTree(c.dir), removeTree(c.own))
@@ -81,6 +83,9 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 		return nil, err
 	}
 	git.Dir = top
+	if c.excludes, err = excludesOf(ctx, git); err != nil {
+		return nil, err
+	}
 	files, err := scopeFiles(ctx, git, r.Scope, r.Base)
 	if err != nil {
 		return nil, err
@@ -99,7 +104,7 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 	}
 	defer to.Close() //nolint:errcheck // each file is closed by itself
 	f := filler{from: from, to: to}
-	if err := f.objects(ctx, git, files); err != nil {
+	if err := readObjects(ctx, git, files, f.object); err != nil {
 		return nil, err
 	}
 	for _, file := range files {
@@ -117,6 +122,16 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 		err = to.MkdirAll(filepath.ToSlash(filepath.Clean(c.at)), 0o755)
 	}
 	return warnings, err
+}
+
+// excludesOf returns the rules of a repository for what git ignores, besides those in its files.
+func excludesOf(ctx context.Context, git gitx.Git) ([]byte, error) {
+	name, err := git.Output(ctx, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude")
+	if err != nil {
+		return nil, err
+	}
+	rules, err := os.ReadFile(name)
+	return rules, absent(err)
 }
 
 // filler writes files into a copy. Links come last: nothing is written through one.
@@ -201,8 +216,8 @@ func modeOf(info fs.FileInfo) fs.FileMode {
 	return plainMode
 }
 
-// objects writes the files that are objects of git.
-func (f *filler) objects(ctx context.Context, git gitx.Git, files []scopeFile) error {
+// readObjects hands over each file that is an object of git, with its text.
+func readObjects(ctx context.Context, git gitx.Git, files []scopeFile, take func(scopeFile, io.Reader) error) error {
 	var asked strings.Builder
 	for _, file := range files {
 		if file.object != "" {
@@ -219,13 +234,13 @@ func (f *filler) objects(ctx context.Context, git gitx.Git, files []scopeFile) e
 		write.CloseWithError(err)
 		done <- err
 	}()
-	err := f.readObjects(bufio.NewReader(read), files)
+	err := parseObjects(bufio.NewReader(read), files, take)
 	read.CloseWithError(err)
 	return errors.Join(err, <-done)
 }
 
-// readObjects reads what git cat-file --batch prints.
-func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
+// parseObjects reads what git cat-file --batch prints.
+func parseObjects(in *bufio.Reader, files []scopeFile, take func(scopeFile, io.Reader) error) error {
 	for _, file := range files {
 		if file.object == "" {
 			continue
@@ -242,7 +257,8 @@ func (f *filler) readObjects(in *bufio.Reader, files []scopeFile) error {
 		if err != nil {
 			return err
 		}
-		if err := f.object(file, io.LimitReader(in, size)); err != nil {
+		text := io.LimitReader(in, size)
+		if err := take(file, text); err != nil {
 			return err
 		}
 		if _, err := in.Discard(1); err != nil {

@@ -19,6 +19,7 @@ import (
 	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
+	"vmctl/providers"
 	"vmctl/providers/job"
 )
 
@@ -123,8 +124,50 @@ const listing = `find . ! -type d | LC_ALL=C sort | while read -r f; do
   if [ -L "$f" ]; then echo "$f -> $(readlink "$f")"; else echo "$f: $(cat "$f")"; fi
 done`
 
-// row J70, of workspaces on this host
-// row J68, of workspaces on this host
+// aCopy is a job that runs a shell script in a copy of its workspace.
+type aCopy struct {
+	id                job.ID
+	dir, script, base string
+	scope             job.Scope
+}
+
+// place is where a job runs in a copy.
+type place string
+
+// places lists them all.
+func places() []place { return []place{"host", "vm"} }
+
+// run runs a job to its end, and checks that nothing private to its run is left.
+func (p place) run(t *testing.T, s job.Store, c aCopy) job.Record {
+	t.Helper()
+	if p == "host" {
+		workerEnds(t, start(t, s, c.id, c.dir, c.script, contained(t, s, c.id, c.scope, c.base)))
+		return leftNothing(t, s, c.id)
+	}
+	home := t.TempDir()
+	inside(t, s, c)
+	workInside(t, s, c.id, onHost(home))
+	if _, err := os.Lstat(home + "/.vmctl"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of vmctl in the VM is left: %v", err)
+	}
+	return leftNothing(t, s, c.id)
+}
+
+// inside makes a job in a VM.
+func inside(t *testing.T, s job.Store, c aCopy) {
+	t.Helper()
+	r, err := s.Create(job.Record{
+		ID: c.id, Agent: job.Plain, Command: []string{"sh", "-c", c.script}, Dir: c.dir, Grace: job.Duration(time.Minute), Created: time.Now(),
+		Inside: "vm.dev", Workspace: "workspace.w", Containment: job.InCopy, Scope: c.scope, Base: c.base,
+	})
+	if err := errors.Join(err, s.WritePrompt(c.id, nil)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endAll(t, r) })
+}
+
+// row J70
+// row J68, of the scopes
 func TestEachScopeShowsExactlyItsPart(t *testing.T) {
 	for scope, want := range map[job.Scope]string{
 		"working-tree": "./.gitignore: .env\n./branch: branch\n./here -> .\n./inside -> sub/unstaged\n./old: old\n./staged: staged, and more\n" +
@@ -134,39 +177,42 @@ func TestEachScopeShowsExactlyItsPart(t *testing.T) {
 		"head": "./.gitignore: .env\n./branch: branch\n./gone: gone\n./here -> .\n./inside -> sub/unstaged\n./old: old\n" +
 			"./sub/unstaged: committed\n",
 	} {
-		t.Run(string(scope), func(t *testing.T) {
-			t.Parallel()
-			dir, base := dirty(t)
-			before := runGit(t, dir, "status", "--porcelain", "--ignored")
-			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-			id := job.ID("j-scope-" + string(scope))
-			workerEnds(t, start(t, s, id, dir, listing+"\necho new >written; rm -f branch staged", contained(t, s, id, scope, base)))
-			r := leftNothing(t, s, id)
-			out, err := os.ReadFile(s.Path(id, "stdout"))
-			if diff := cmp.Diff(want, string(out)); diff != "" || err != nil || r.Status != job.Completed {
-				t.Errorf("%s (%s), %v: listing (-want +got):\n%s", r.Status, r.Reason, err, diff)
-			}
-			if after := runGit(t, dir, "status", "--porcelain", "--ignored"); after != before {
-				t.Errorf("the workspace (-before +after):\n%s", cmp.Diff(before, after))
-			}
-			if !slices.Contains(r.Edits, job.Edit{Path: "written", Kind: job.Added}) || r.EditCounts[job.Added] != 1 || len(r.Changed) != 0 {
-				t.Errorf("edits %v, counts %v, changed %v", r.Edits, r.EditCounts, r.Changed)
-			}
-			record, err := os.ReadFile(s.Path(id, "record.json"))
-			if err != nil || strings.Contains(string(record), "SECRET") || strings.Contains(string(record), "/etc") {
-				t.Errorf("the record (%v):\n%s", err, record)
-			}
-		})
+		for _, p := range places() {
+			t.Run(string(scope)+" "+string(p), func(t *testing.T) {
+				t.Parallel()
+				dir, base := dirty(t)
+				before := runGit(t, dir, "status", "--porcelain", "--ignored")
+				s := withGit(t)
+				id := job.ID("j-scope-" + string(scope) + "-" + string(p))
+				r := p.run(t, s, aCopy{id: id, dir: dir, script: listing + "\necho new >written; rm -f branch staged", scope: scope, base: base})
+				if diff := cmp.Diff(want, has(t, s.Path(id, ""), "stdout")); diff != "" || r.Status != job.Completed {
+					t.Errorf("%s (%s): listing (-want +got):\n%s", r.Status, r.Reason, diff)
+				}
+				if after := runGit(t, dir, "status", "--porcelain", "--ignored"); after != before {
+					t.Errorf("the workspace (-before +after):\n%s", cmp.Diff(before, after))
+				}
+				if !slices.Contains(r.Edits, job.Edit{Path: "written", Kind: job.Added}) || r.EditCounts[job.Added] != 1 || len(r.Changed) != 0 {
+					t.Errorf("edits %v, counts %v, changed %v", r.Edits, r.EditCounts, r.Changed)
+				}
+				record, err := os.ReadFile(s.Path(id, "record.json"))
+				if err != nil || strings.Contains(string(record), "SECRET") || strings.Contains(string(record), "/etc") {
+					t.Errorf("the record (%v):\n%s", err, record)
+				}
+			})
+		}
 	}
 }
 
-// row J58, of workspaces on this host
+// written is a job that writes into its copy.
+type written struct {
+	script  string
+	status  job.Status
+	changed []string // of the workspace itself
+}
+
+// row J58, of what runs
 func TestAJobInACopyWritesThereAlone(t *testing.T) {
-	for name, test := range map[string]struct {
-		script  string
-		status  job.Status
-		changed []string
-	}{
+	for name, test := range map[string]written{
 		"it completes": {"echo more >>old; rm untracked; ln -s old sub/l; mkdir locked; : >locked/f; echo a >$TMPDIR/a; chmod 500 locked", job.Completed, []string{}},
 		"it fails":     {"echo more >>old; rm untracked; ln -s old sub/l; mkdir locked; : >locked/f; exit 3", job.Failed, []string{}},
 		"the workspace changes meanwhile": {
@@ -175,33 +221,40 @@ func TestAJobInACopyWritesThereAlone(t *testing.T) {
 			[]string{"untracked"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, _ := dirty(t)
-			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-			id := job.ID("j-copy-" + strings.ReplaceAll(name, " ", "-"))
-			script := `[ "$(stat -c %a "$TMPDIR")" = 700 ] || exit 9` + "\nWORKSPACE='" + dir + "'\n" + test.script
-			workerEnds(t, start(t, s, id, dir, script, contained(t, s, id, "working-tree", "")))
-			r := leftNothing(t, s, id)
-			if r.Status != test.status {
-				t.Errorf("it is %s (%s), want %s", r.Status, r.Reason, test.status)
-			}
-			want := []job.Edit{{"locked/f", job.Added}, {"old", job.Edited}, {"sub/l", job.Added}, {"untracked", job.Removed}}
-			if diff := cmp.Diff(want, r.Edits); diff != "" {
-				t.Errorf("edits (-want +got):\n%s\n%q", diff, r.Warnings)
-			}
-			if diff := cmp.Diff(test.changed, r.Changed); diff != "" {
-				t.Errorf("changed (-want +got):\n%s", diff)
-			}
-			patch, err := os.ReadFile(s.Path(id, "patch"))
-			if err != nil || !r.Patch || !strings.Contains(string(patch), "+more\n") {
-				t.Errorf("the patch is kept: %t, %v\n%s", r.Patch, err, patch)
-			}
-			if warned := strings.Contains(strings.Join(r.Warnings, "\n"), "workspace itself changed"); warned != (len(test.changed) > 0) {
-				t.Errorf("warnings %q", r.Warnings)
-			}
-		})
+		writesThereAlone(t, "host", name, test)
+		if len(test.changed) == 0 { // nobody looks at the workspace itself in a VM
+			test.changed = nil
+			writesThereAlone(t, "vm", name, test)
+		}
 	}
+}
+
+func writesThereAlone(t *testing.T, p place, name string, test written) {
+	t.Run(name+" "+string(p), func(t *testing.T) {
+		t.Parallel()
+		dir, _ := dirty(t)
+		s := withGit(t)
+		id := job.ID("j-copy-" + strings.ReplaceAll(name, " ", "-") + "-" + string(p))
+		script := `[ "$(stat -c %a "$TMPDIR")" = 700 ] || exit 9` + "\nWORKSPACE='" + dir + "'\n" + test.script
+		r := p.run(t, s, aCopy{id: id, dir: dir, script: script, scope: job.WorkingTree})
+		if r.Status != test.status {
+			t.Errorf("it is %s (%s), want %s", r.Status, r.Reason, test.status)
+		}
+		want := []job.Edit{{"locked/f", job.Added}, {"old", job.Edited}, {"sub/l", job.Added}, {"untracked", job.Removed}}
+		if diff := cmp.Diff(want, r.Edits); diff != "" {
+			t.Errorf("edits (-want +got):\n%s\n%q", diff, r.Warnings)
+		}
+		if diff := cmp.Diff(test.changed, r.Changed); diff != "" {
+			t.Errorf("changed (-want +got):\n%s", diff)
+		}
+		patch, err := os.ReadFile(s.Path(id, "patch"))
+		if err != nil || !r.Patch || !strings.Contains(string(patch), "+more\n") {
+			t.Errorf("the patch is kept: %t, %v\n%s", r.Patch, err, patch)
+		}
+		if warned := strings.Contains(strings.Join(r.Warnings, "\n"), "workspace itself changed"); warned != (len(test.changed) > 0) {
+			t.Errorf("warnings %q", r.Warnings)
+		}
+	})
 }
 
 // row J68, of a git that fails
@@ -229,7 +282,7 @@ type gitFails struct {
 }
 
 func (g gitFails) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
-	if !slices.Contains(c.Args, "ls-files") {
+	if !slices.Contains(c.Args, "ls-files") || !slices.Contains(c.Args, "--cached") {
 		return gitHere{}.Run(ctx, c)
 	}
 	text, err := os.ReadFile(g.note)
@@ -354,19 +407,19 @@ func TestEndIsAskedForDuringTheCopy(t *testing.T) {
 // A job whose folder is below the top of its repository runs in the same folder of its copy, also if the scope has nothing there.
 func TestACopyHasTheFolderOfItsJob(t *testing.T) {
 	for scope, want := range map[job.Scope]string{"working-tree": "sub\n./inside\n./unstaged\n", "staged": "sub\n"} {
-		t.Run(string(scope), func(t *testing.T) {
-			t.Parallel()
-			dir, _ := dirty(t)
-			link(t, dir, "sub/inside", "unstaged")
-			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-			id := job.ID("j-below-" + string(scope))
-			workerEnds(t, start(t, s, id, filepath.Join(dir, "sub"), `basename "$PWD"; find . ! -type d | LC_ALL=C sort`, contained(t, s, id, scope, "")))
-			r := leftNothing(t, s, id)
-			out, err := os.ReadFile(s.Path(id, "stdout"))
-			if string(out) != want || err != nil || r.Status != job.Completed {
-				t.Errorf("%s (%s), %v: it saw %q, want %q", r.Status, r.Reason, err, out, want)
-			}
-		})
+		for _, p := range places() {
+			t.Run(string(scope)+" "+string(p), func(t *testing.T) {
+				t.Parallel()
+				dir, _ := dirty(t)
+				link(t, dir, "sub/inside", "unstaged")
+				s := withGit(t)
+				id := job.ID("j-below-" + string(scope) + "-" + string(p))
+				r := p.run(t, s, aCopy{id: id, dir: filepath.Join(dir, "sub"), script: `basename "$PWD"; find . ! -type d | LC_ALL=C sort`, scope: scope})
+				if out := has(t, s.Path(id, ""), "stdout"); out != want || r.Status != job.Completed {
+					t.Errorf("%s (%s): it saw %q, want %q", r.Status, r.Reason, out, want)
+				}
+			})
+		}
 	}
 }
 
@@ -411,16 +464,41 @@ func (g gitStays) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) 
 func TestEditsBesideARepositoryInTheCopy(t *testing.T) {
 	const inner = "git -c init.defaultBranch=main init -q empty; : >empty/file; git -c init.defaultBranch=main init -q full; echo x >full/file; " +
 		"git -C full add file; git -C full -c user.name=a -c user.email=a@example.com commit -q -m x; mkdir closed; : >closed/file; chmod 000 closed/file closed; echo more >>old"
-	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
-	dir, _ := dirty(t)
-	workerEnds(t, start(t, s, "j-nested", dir, inner, contained(t, s, "j-nested", "head", "")))
-	r := leftNothing(t, s, "j-nested")
-	want := []job.Edit{{"closed/file", job.Added}, {"empty/file", job.Added}, {"full/file", job.Added}, {"old", job.Edited}}
-	if diff := cmp.Diff(want, r.Edits); diff != "" || !r.Patch {
-		t.Errorf("patch %t, edits (-want +got):\n%s\n%q", r.Patch, diff, r.Warnings)
+	for _, p := range places() {
+		s := withGit(t)
+		dir, _ := dirty(t)
+		r := p.run(t, s, aCopy{id: "j-nested", dir: dir, script: inner, scope: job.Head})
+		want := []job.Edit{{"closed/file", job.Added}, {"empty/file", job.Added}, {"full/file", job.Added}, {"old", job.Edited}}
+		if diff := cmp.Diff(want, r.Edits); diff != "" || !r.Patch {
+			t.Errorf("%s: patch %t, edits (-want +got):\n%s\n%q", p, r.Patch, diff, r.Warnings)
+		}
+		if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, `["empty" "full"]`) {
+			t.Errorf("%s: warnings %q", p, text)
+		}
 	}
-	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, `["empty" "full"]`) {
-		t.Errorf("warnings %q", text)
+}
+
+// Files that the job made and git ignores are counted, and are neither edits nor in the patch: those of its own rules, of the
+// repository's, and of the workspace's files. What the copy began with is told whatever the rules say.
+func TestIgnoredFilesAreCounted(t *testing.T) {
+	for _, p := range places() {
+		t.Run(string(p), func(t *testing.T) { ignoredFilesAreCounted(t, p) })
+	}
+}
+
+func ignoredFilesAreCounted(t *testing.T, p place) {
+	s := withGit(t)
+	dir, _ := dirty(t)
+	writeFile(t, dir, ".git/info/exclude", "built\n")
+	const script = "mkdir -p modules/a sub/built; echo big >modules/a/one; echo big >modules/two; echo x >.env; echo x >sub/built/f; echo x >'sub/a\nb'; " +
+		"printf 'modules\\nold\\n' >>.gitignore; echo more >>old; mkfifo sub/.gitignore modules/.gitattributes"
+	r := p.run(t, s, aCopy{id: "j-ignored", dir: dir, script: script, scope: job.WorkingTree})
+	want := []job.Edit{{".gitignore", job.Edited}, {"old", job.Edited}, {"sub/a\nb", job.Added}}
+	if diff := cmp.Diff(want, r.Edits); diff != "" || r.Ignored != 4 {
+		t.Errorf("%d ignored, want 4; edits (-want +got):\n%s\n%q, left %+v", r.Ignored, diff, r.Warnings, r.LeftCopy)
+	}
+	if patch := has(t, s.Path("j-ignored", ""), "patch"); strings.Contains(patch, "big") || !strings.Contains(patch, "+more\n") {
+		t.Errorf("the patch:\n%s", patch)
 	}
 }
 
@@ -466,19 +544,195 @@ func TestAJobReachesBesideItsCopy(t *testing.T) {
 
 // A link that leads to nothing is one inside of the workspace, also where a file is on its way.
 func TestDanglingLinksAreCopied(t *testing.T) {
+	for _, p := range places() {
+		s := withGit(t)
+		dir, _ := dirty(t)
+		link(t, dir, "dangling", "old/x")
+		link(t, dir, "nowhere", "none/x")
+		link(t, dir, "mutual", "mutual")
+		link(t, dir, "back", "here/here/sub/../old")
+		r := p.run(t, s, aCopy{id: "j-links", dir: dir, script: "ls -d dangling nowhere back mutual link; :", scope: job.WorkingTree})
+		if out := has(t, s.Path("j-links", ""), "stdout"); out != "back\ndangling\nnowhere\n" {
+			t.Errorf("%s: it sees %q", p, out)
+		}
+		// link, sub/up, branchlink, stagedlink and round lead out, and mutual has no end.
+		if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "6 symbolic links that lead out of its workspace, or through many others, are not in its copy") {
+			t.Errorf("%s: warnings %q", p, text)
+		}
+	}
+}
+
+// Files of any name come into a copy as they are, and what a job does to them is told: names that programs take for options, and with
+// what shells, git and lists of names split or quote. One behind a link that took the place of a folder is left out.
+func TestFilesOfAnyName(t *testing.T) {
+	names := []string{"-rf", "--stdin", "a\nb", "a b", `a"b`, `a\b`, "a'b", "$(touch x)", "*", "\xff\xfe", "é", ":(top)x", "[", "!", "(", "=", "~", "\ttab"}
+	for _, scope := range []job.Scope{job.WorkingTree, job.Head} {
+		for _, p := range places() {
+			t.Run(string(scope)+" "+string(p), func(t *testing.T) {
+				t.Parallel()
+				dir, _ := dirty(t)
+				for _, name := range names {
+					writeFile(t, dir, name, "text of "+name)
+					writeFile(t, dir, "d/"+name+"/f", "text below "+name)
+				}
+				runGit(t, dir, "add", "-A")
+				runGit(t, dir, "commit", "-q", "-m", "names")
+				writeFile(t, dir, "hidden/f", "hidden\n")
+				writeFile(t, dir, "was/f", "was\n")
+				runGit(t, dir, "add", "-A")
+				if err := errors.Join(os.Rename(filepath.Join(dir, "was"), filepath.Join(dir, ".git", "was")), os.Symlink("hidden", filepath.Join(dir, "was"))); err != nil {
+					t.Fatal(err)
+				}
+				s := withGit(t)
+				const script = `ls was; find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sh -c 'for f do printf "%s: %s;" "$f" "$(cat "./$f")"; echo more >>"$f"; done' sh; rm -rf d`
+				id := job.ID("j-names-" + string(scope) + "-" + string(p))
+				r := p.run(t, s, aCopy{id: id, dir: dir, script: script, scope: scope})
+				out := has(t, s.Path(id, ""), "stdout")
+				var want []job.Edit
+				for _, name := range names {
+					for path, text := range map[string]string{"./" + name: "text of " + name, "./d/" + name + "/f": "text below " + name} {
+						if !strings.Contains(out, path+": "+text+";") {
+							t.Errorf("%q is not in the copy as it is", path)
+						}
+					}
+					want = append(want, job.Edit{Path: name, Kind: job.Edited}, job.Edit{Path: "d/" + name + "/f", Kind: job.Removed})
+				}
+				for _, edit := range want {
+					edit.Path = strings.ToValidUTF8(edit.Path, "\ufffd\ufffd")
+					if !slices.Contains(r.Edits, edit) {
+						t.Errorf("edits without %q", edit)
+					}
+				}
+				if r.Status != job.Completed || r.LeftCopy != nil || strings.Contains(out, "was/f") {
+					t.Errorf("it is %s: %s, left %v, and sees %q", r.Status, r.Reason, r.LeftCopy, out)
+				}
+			})
+		}
+	}
+}
+
+// What a job in a VM does beside its copy leads the git of the VM nowhere else, and its copy stays until it can be kept.
+func TestAJobInAVMReachesBesideItsCopy(t *testing.T) {
+	for name, test := range map[string]struct{ script, stays string }{
+		"the workspace in place of its tree": {"mv ../tree ../mine; ln -s WORKSPACE ../tree; cd ../mine", "tree is no folder any more: its job replaced it"},
+		"the workspace in place of its copy": {"c=$(cd ..; pwd); mv \"$c\" \"$c.mine\"; ln -s WORKSPACE \"$c\"; cd \"$c.mine\"/tree", "is no folder any more: its job replaced it"},
+		"another repository":                 {"rm -rf ../repository; ln -s WORKSPACE/.git ../repository", "repository is no folder any more: its job replaced it"},
+		"another index":                      {"rm ../repository/index; ln -s WORKSPACE/.git/index ../repository/index", "repository leads elsewhere: its job made it"},
+		"a common folder":                    {"echo WORKSPACE/.git >../repository/commondir", "repository leads elsewhere: its job made it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := withGit(t)
+			id := job.ID("j-vm-" + strings.ReplaceAll(name, " ", "-"))
+			dir, _ := dirty(t)
+			before := runGit(t, dir, "ls-files", "--stage") + strings.Join(files(t, dir), "\n")
+			inside(t, s, aCopy{id: id, dir: dir, script: strings.ReplaceAll(test.script, "WORKSPACE", dir) + "; echo more >>old", scope: job.WorkingTree})
+			home := t.TempDir()
+			r := workInside(t, s, id, onHost(home))
+			if diff := cmp.Diff(before, runGit(t, dir, "ls-files", "--stage")+strings.Join(files(t, dir), "\n")); diff != "" {
+				t.Errorf("the workspace (-before +after):\n%s", diff)
+			}
+			if l := r.LeftCopy; r.Status != job.Completed || l == nil || l.Inside != "vm.dev" || !strings.Contains(l.Reason, test.stays) || r.Edits != nil {
+				t.Errorf("it is %s: %s, left %+v", r.Status, r.Reason, r.LeftCopy)
+			}
+			if err := os.RemoveAll(filepath.Join(home, ".vmctl/copies", string(id))); err != nil {
+				t.Fatal(err)
+			}
+			w := job.GuestWorker{Store: s, ID: id, Guest: onHost(home), Now: time.Now}
+			if err := w.Collect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if r := leftNothing(t, s, id); r.LeftCopy != nil || !slices.Contains(r.Warnings, "its copy in vm.dev is gone, and what it changed there was not kept") {
+				t.Errorf("left %+v, warnings %q", r.LeftCopy, r.Warnings)
+			}
+		})
+	}
+}
+
+// asksDuringCopy is a guest in which the end of a job is asked for while its copy is made.
+type asksDuringCopy struct {
+	providers.Guest
+	ask func()
+}
+
+func (g asksDuringCopy) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	if slices.Contains(c.Args, "checkout-index") {
+		g.ask()
+		<-ctx.Done()
+	}
+	return g.Guest.Run(ctx, c)
+}
+
+// row J18, of a job in a VM
+func TestEndIsAskedForDuringTheCopyInAVM(t *testing.T) {
 	s := withGit(t)
 	dir, _ := dirty(t)
-	link(t, dir, "dangling", "old/x")
-	link(t, dir, "nowhere", "none/x")
-	link(t, dir, "mutual", "mutual")
-	workerEnds(t, start(t, s, "j-links", dir, "ls -d dangling nowhere mutual link; :", contained(t, s, "j-links", "working-tree", "")))
-	r := leftNothing(t, s, "j-links")
-	if out := has(t, s.Path("j-links", ""), "stdout"); out != "dangling\nnowhere\n" {
-		t.Errorf("it sees %q", out)
+	ran := filepath.Join(t.TempDir(), "ran")
+	inside(t, s, aCopy{id: "j-asked-vm", dir: dir, script: ": >" + ran, scope: job.WorkingTree})
+	home := t.TempDir()
+	workInside(t, s, "j-asked-vm", asksDuringCopy{onHost(home), func() {
+		if _, err := s.Update(t.Context(), "j-asked-vm", func(r *job.Record) error { return job.Ask(r, "test", time.Now()) }); err != nil {
+			t.Error(err)
+		}
+	}})
+	if r := leftNothing(t, s, "j-asked-vm"); r.Status != job.Cancelled || r.LeftCopy != nil {
+		t.Errorf("it is %s: %s, left %+v", r.Status, r.Reason, r.LeftCopy)
 	}
-	// link, sub/up, branchlink, stagedlink and round lead out, and mutual has no end.
-	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "6 symbolic links that lead out of its workspace, or through many others, are not in its copy") {
-		t.Errorf("warnings %q", text)
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command ran")
+	}
+	if _, err := os.Lstat(home + "/.vmctl"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy in the VM is left: %v", err)
+	}
+}
+
+// lostDuringCopy is a guest that is lost while the copy of a job is made.
+type lostDuringCopy struct {
+	providers.Guest
+	lost *bool
+}
+
+func (g lostDuringCopy) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	if *g.lost = *g.lost || slices.Contains(c.Args, "checkout-index"); *g.lost {
+		return providers.Output{}, &providers.FateError{Program: c.Args[0], Err: errors.New("the connection was lost")}
+	}
+	return g.Guest.Run(ctx, c)
+}
+
+// A VM that is lost while a copy is made there keeps what there is of it, and the record says so, until the VM can be reached again.
+//
+// row J58, of a VM that is lost
+func TestAVMIsLostDuringTheCopy(t *testing.T) {
+	s := withGit(t)
+	dir, _ := dirty(t)
+	inside(t, s, aCopy{id: "j-lost-vm", dir: dir, script: ":", scope: job.WorkingTree})
+	home := t.TempDir()
+	w := job.GuestWorker{Store: s, ID: "j-lost-vm", Guest: lostDuringCopy{onHost(home), new(bool)}, Now: time.Now, Ready: func(error) {}}
+	if err := w.Run(t.Context(), func() error { return nil }); err == nil {
+		t.Error("the folder of the job in the VM was removed")
+	}
+	r, err := s.Read("j-lost-vm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := r.LeftCopy; r.ErrorCode != job.CopyFailed || l == nil || l.Path != "~/.vmctl/copies/j-lost-vm" ||
+		!strings.Contains(l.Reason, `it cannot be removed: run "sh": it is unknown what it did: the connection was lost`) {
+		t.Errorf("it is %s, %s: %s, left %+v", r.Status, r.ErrorCode, r.Reason, r.LeftCopy)
+	}
+	closed, failed, err := s.ReconcileAll(t.Context(), job.Observer{Processes: process.Host{}, Now: time.Now()})
+	var left *job.LeftCopyError
+	if len(closed) > 0 || len(failed) != 1 || !errors.As(failed[0], &left) || err != nil {
+		t.Errorf("reconcile: closed %v, failed %v, %v; want the copy that is left", closed, failed, err)
+	}
+	again := job.GuestWorker{Store: s, ID: "j-lost-vm", Guest: onHost(home), Now: time.Now}
+	if err := again.Collect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := leftNothing(t, s, "j-lost-vm"); r.LeftCopy != nil || r.ErrorCode != job.CopyFailed || len(r.Warnings) > 0 {
+		t.Errorf("left %+v, %s, warnings %q", r.LeftCopy, r.ErrorCode, r.Warnings)
+	}
+	if _, err := os.Lstat(home + "/.vmctl"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the copy in the VM is left: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"vmctl/internal/gitx"
 )
@@ -39,6 +41,9 @@ func (c *workCopy) remembering() gitx.Git {
 	}}
 }
 
+// copyAttributes keeps attributes of files from changing what the repository of a copy remembers.
+const copyAttributes = "* -text -filter -ident -working-tree-encoding"
+
 // remember keeps how the copy is now.
 func (c *workCopy) remember(ctx context.Context) error {
 	base := c.repository()
@@ -51,35 +56,59 @@ func (c *workCopy) remember(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(base, "info"), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(base, "info", "attributes"), []byte("* -text -filter -ident -working-tree-encoding\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(base, "info", "attributes"), []byte(copyAttributes+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(base, "info", "exclude"), c.excludes, 0o600); err != nil {
 		return err
 	}
 	var err error
-	c.base, err = c.now(ctx)
+	c.base, err = c.now(ctx, "--force")
 	return err
 }
 
-// now returns the tree of git that the copy is.
-func (c *workCopy) now(ctx context.Context) (string, error) {
-	if _, err := c.remembering().Output(ctx, "add", "--all", "--force", "."); err != nil {
+// now returns the tree of git that the copy is. With --force it has what git ignores, too.
+func (c *workCopy) now(ctx context.Context, how ...string) (string, error) {
+	if _, err := c.remembering().Output(ctx, slices.Concat([]string{"add", "--all"}, how, []string{"."})...); err != nil {
 		return "", err
 	}
 	return c.remembering().Output(ctx, "write-tree")
 }
 
-// edits returns what the job changed in its copy.
-func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
+// ignored counts the files that the job made and git ignores.
+func (c *workCopy) ignored(ctx context.Context) (n int, err error) {
+	var ends counter
+	err = c.remembering().Stream(ctx, nil, &ends, "ls-files", "-z", "--others", "--ignored", "--exclude-standard")
+	return int(ends), err
+}
+
+// counter counts the ends of the entries that are written to it.
+type counter int
+
+// Write implements io.Writer.
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(bytes.Count(p, []byte{0}))
+	return len(p), nil
+}
+
+// settle makes a copy on this host ready for git, and returns the folders in it that were repositories of their own.
+func (c *workCopy) settle(context.Context) (repositories []string, err error) {
 	if err := cmp.Or(unmounted(c.dir), unmounted(c.own), c.isIntact()); err != nil {
 		return nil, err
 	}
 	if err := c.flatten(); err != nil {
 		return nil, err
 	}
-	repositories, err := c.repositories()
+	return c.repositories()
+}
+
+// edits returns what the job changed in its copy, which is ready for git. Of what git ignores it tells the number alone.
+func (c *workCopy) edits(ctx context.Context, repositories []string) (*keptEdits, error) {
+	after, err := c.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	after, err := c.now(ctx)
+	ignored, err := c.ignored(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +120,7 @@ func (c *workCopy) edits(ctx context.Context) (*keptEdits, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := &keptEdits{Edits: []Edit{}, Warnings: []string{}}
+	kept := &keptEdits{Edits: []Edit{}, Ignored: ignored, Warnings: []string{}}
 	for _, change := range all {
 		kind, known := map[string]EditKind{"A": Added, "M": Edited, "D": Removed, "T": Retyped}[change.status]
 		if !known {
@@ -136,7 +165,8 @@ func (c *workCopy) isIntact() error {
 }
 
 // flatten makes plain folders of the repositories that the job has made in its copy, and all of the copy readable: git would not look
-// into them. What made them repositories stays beside the copy, as long as that does.
+// into them. What made them repositories stays beside the copy, as long as that does. Pipes where git reads its rules go: it would
+// wait for somebody to write.
 func (c *workCopy) flatten() error {
 	var found []string
 	err := filepath.WalkDir(c.tree(), func(name string, e fs.DirEntry, err error) error {
@@ -152,6 +182,8 @@ func (c *workCopy) flatten() error {
 			return readable(name, e, 0o700)
 		case e.Type().IsRegular():
 			return readable(name, e, 0o400)
+		case e.Type() == fs.ModeNamedPipe && (e.Name() == ".gitignore" || e.Name() == ".gitattributes"):
+			return os.Remove(name)
 		}
 		return nil
 	})

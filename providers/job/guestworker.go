@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -27,8 +28,10 @@ type GuestWorker struct {
 	Now       func() time.Time
 	Ready     func(error) // as of Worker
 
-	sizes  map[string]int64 // of the outputs, as far as they were seen
-	unkept map[string]error // why an output cannot be kept on this host, by its name
+	sizes   map[string]int64 // of the outputs, as far as they were seen
+	unkept  map[string]error // why an output cannot be kept on this host, by its name
+	ceiling string           // the folder of the copy that the job runs in: a repository around it is none of the job's; "": it runs in its workspace
+	left    []string         // warnings about what is not in that copy
 }
 
 const (
@@ -49,13 +52,28 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		w.Ready(err)
 		return errors.Join(err, leave())
 	}
-	o := w.start(own, r, me)
+	var o *guestOutcome
+	if !w.TakesUp {
+		o = w.contain(ctx, &r)
+	}
+	if o == nil {
+		o = w.start(own, r, me)
+	}
 	if o == nil {
 		w.Ready(nil)
 		o = w.watch(ctx, r)
 		o.Warnings = append(o.Warnings, w.unkeptWarnings(r)...)
+		if r.Containment == InCopy {
+			_, _ = w.Store.Update(own, w.ID, func(r *Record) error { return Keeps(r, me) }) //nolint:errcheck // it decides nothing: the end counts
+		}
 	} else {
 		w.Ready(errors.New(o.Reason))
+	}
+	o.Warnings = append(o.Warnings, w.left...)
+	if o.ErrorCode == StopFailed && r.Containment == InCopy { // what lives may write on
+		o.copy.err = errors.New(o.Reason)
+	} else {
+		o.copy = w.endCopy(own, r)
 	}
 	if err := leave(); err != nil {
 		o.Warnings = append(o.Warnings, err.Error())
@@ -63,6 +81,7 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 	if o.lost {
 		_, err := w.Store.Update(own, w.ID, func(r *Record) error {
 			r.Warnings = append(r.Warnings, o.Warnings...)
+			o.copy.into(r)
 			return Close(r, o.Reason, w.Now())
 		})
 		_ = w.remove(own) //nolint:errcheck // the VM may be gone
@@ -136,9 +155,12 @@ func (w *GuestWorker) launch(ctx context.Context, r Record) *guestOutcome {
 	}
 	limit, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	environ := append(w.Environ[:len(w.Environ):len(w.Environ)], "supervise="+guestSupervise, Marker+"_SUPERVISOR="+string(w.ID))
+	if w.ceiling != "" {
+		environ = append(environ, "GIT_CEILING_DIRECTORIES="+w.ceiling)
+	}
 	o, err := w.Guest.Run(limit, providers.Command{
-		Args: append([]string{"sh", "-c", guestStart, "start", string(w.ID), r.Dir}, r.Command...), Dir: "/",
-		Env: append(w.Environ[:len(w.Environ):len(w.Environ)], "supervise="+guestSupervise, Marker+"_SUPERVISOR="+string(w.ID)), Stdin: bytes.NewReader(prompt),
+		Args: append([]string{"sh", "-c", guestStart, "start", string(w.ID), r.Dir}, r.Command...), Dir: "/", Env: environ, Stdin: bytes.NewReader(prompt),
 	})
 	var fate *providers.FateError
 	switch {
@@ -156,8 +178,22 @@ func (w *GuestWorker) launch(ctx context.Context, r Record) *guestOutcome {
 func (w *GuestWorker) inside(ctx context.Context, program string, args ...string) ([]byte, error) {
 	limit, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	return w.run(limit, guestCall{program: program, args: args})
+}
+
+// guestCall is a run of one of the programs.
+type guestCall struct {
+	program string
+	args    []string // after the ID
+	stdin   io.Reader
+}
+
+// run is inside without a limit of its own.
+func (w *GuestWorker) run(ctx context.Context, c guestCall) ([]byte, error) {
 	var out bytes.Buffer
-	o, err := w.Guest.Run(limit, providers.Command{Args: append([]string{"sh", "-c", program, "job", string(w.ID)}, args...), Dir: "/", Stdout: &out})
+	o, err := w.Guest.Run(ctx, providers.Command{
+		Args: append([]string{"sh", "-c", c.program, "job", string(w.ID)}, c.args...), Dir: "/", Stdin: c.stdin, Stdout: &out,
+	})
 	if err == nil && o.Status != 0 {
 		err = fmt.Errorf("status %d: %s", o.Status, strings.TrimSpace(o.Stderr))
 	}

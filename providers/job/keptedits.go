@@ -25,6 +25,7 @@ import (
 // patch is too, and nothing is lost with the copy.
 type keptEdits struct {
 	Edits      []Edit   `json:"edits"`       // all of them, sorted by path
+	Ignored    int      `json:"ignored"`     // files that it made and git ignores: they are neither here nor in the patch
 	PatchBytes int64    `json:"patch_bytes"` // the size of the file patch; 0: nothing changed, and there is none
 	Warnings   []string `json:"warnings"`
 }
@@ -32,16 +33,23 @@ type keptEdits struct {
 // LeftCopy is the copy of a job that has ended, if it is still there.
 type LeftCopy struct {
 	Path    string   `json:"path"`
+	Inside  string   `json:"inside"` // the address of the VM that it is in, in which ~ is the home of its user; "": it is on this host
 	Reason  string   `json:"reason"`
 	Mounted []string `json:"mounted"` // where something is mounted in it, sorted: what removes the copy would remove the files there
 }
 
 // String says where the copy is and why, and what removes it.
 func (l LeftCopy) String() string {
-	if len(l.Mounted) > 0 {
-		return fmt.Sprintf("its copy stays in %s: %s; the next apply tries again", l.Path, l.Reason)
+	where, removes := l.Path, shellword.Join([]string{"rm", "-rf", l.Path})
+	if l.Inside != "" {
+		where += " in " + l.Inside
+		removes = shellword.Join([]string{"vmctl", "vm", "exec", l.Inside, "--", "sh", "-c", "rm -rf " + l.Path})
 	}
-	return fmt.Sprintf("its copy stays in %s: %s; the next apply tries again, and %s gives it up", l.Path, l.Reason, shellword.Join([]string{"rm", "-rf", l.Path}))
+	text := fmt.Sprintf("its copy stays in %s: %s; the next apply tries again", where, l.Reason)
+	if len(l.Mounted) == 0 {
+		text += ", and " + removes + " gives it up"
+	}
+	return text
 }
 
 // LeftCopyError reports the copy of a job that has ended, which is still there after another try.
@@ -55,8 +63,10 @@ func (e *LeftCopyError) Error() string { return fmt.Sprintf("job %s: %s", e.ID, 
 
 // copyEnd is the end of a copy, for the record of its job.
 type copyEnd struct {
-	kept *keptEdits // nil: no command ran in a copy, or failed says why nothing is kept
-	err  error      // of keeping the edits
+	kept   *keptEdits // nil: no command ran in a copy, or failed says why nothing is kept
+	err    error      // of keeping the edits
+	stays  error      // of the removal of a copy in a VM
+	warned string     // why nobody can keep the edits of a copy in a VM; "": somebody can
 }
 
 // later returns why another try has to come before the record is written: the try was interrupted, or somebody else is at it. nil:
@@ -74,8 +84,14 @@ func (e copyEnd) later(ctx context.Context) error {
 
 // into writes to a record what became of the copy. What it says already stays if nobody can tell better.
 func (e copyEnd) into(r *Record) {
-	if e.err != nil {
-		r.LeftCopy = &LeftCopy{Reason: "what it changed there is kept nowhere else: " + e.err.Error()}
+	switch {
+	case e.err != nil:
+		r.LeftCopy = &LeftCopy{Reason: "what it changed there is kept nowhere else: " + e.err.Error(), Mounted: mountsIn(e.err)}
+	case e.stays != nil:
+		r.LeftCopy = &LeftCopy{Reason: "it cannot be removed: " + e.stays.Error(), Mounted: mountsIn(e.stays)}
+	}
+	if e.warned != "" && !slices.Contains(r.Warnings, e.warned) {
+		r.Warnings = append(r.Warnings, e.warned)
 	}
 	if e.kept == nil || r.Edits != nil {
 		return
@@ -85,7 +101,7 @@ func (e copyEnd) into(r *Record) {
 		r.EditCounts[edit.Kind]++
 	}
 	r.Edits = append(r.Edits, e.kept.Edits[:min(len(e.kept.Edits), mostChanged)]...)
-	r.Patch, r.PatchBytes = e.kept.PatchBytes > 0, e.kept.PatchBytes
+	r.Patch, r.PatchBytes, r.Ignored = e.kept.PatchBytes > 0, e.kept.PatchBytes, e.kept.Ignored
 	r.Warnings = append(r.Warnings, e.kept.Warnings...)
 }
 
@@ -93,7 +109,7 @@ func (e copyEnd) into(r *Record) {
 func (s Store) endCopy(ctx context.Context, r Record) copyEnd {
 	kept, err := s.keepEdits(ctx, r)
 	_, _ = s.dropPrivate(r) // the write of the record tries again, and tells
-	return copyEnd{kept, err}
+	return copyEnd{kept: kept, err: err}
 }
 
 // keepEdits keeps what a job changed in its copy beside its record, once, and returns it; nil: no command ran in a copy, or it
@@ -105,32 +121,47 @@ func (s Store) keepEdits(ctx context.Context, r Record) (kept *keptEdits, err er
 	if isGone(s.Path(r.ID, copyFolder)) || !s.mayHaveRun(r) {
 		return nil, nil //nolint:nilnil // there is nothing to keep
 	}
-	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: s.Path(r.ID, copyLock), Owner: s.Owner, Wait: lockWait})
+	if r.Inside != "" {
+		return nil, errInVM
+	}
+	c := s.copyOf(r.ID)
+	return s.keepOnce(ctx, r.ID, func(ctx context.Context) (*keptEdits, error) { return s.summarise(ctx, r.ID, c, c.settle) })
+}
+
+// errInVM says that a copy is not on this host: only a worker reaches it.
+var errInVM = errors.New("it is in the VM")
+
+// keepOnce keeps the changes of a job beside its record as summarise does, unless another process has.
+func (s Store) keepOnce(ctx context.Context, id ID, summarise func(context.Context) (*keptEdits, error)) (kept *keptEdits, err error) {
+	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: s.Path(id, copyLock), Owner: s.Owner, Wait: lockWait})
 	if err != nil {
 		return nil, err
 	}
-	if kept, err = s.readEdits(r.ID); kept == nil && err == nil {
-		kept, err = s.summarise(ctx, r)
+	if kept, err = s.readEdits(id); kept == nil && err == nil {
+		kept, err = summarise(ctx)
 	}
 	return kept, errors.Join(err, absent(lock.Release()))
 }
 
-// summarise keeps what a job changed in its copy: first the patch, and then the list.
-func (s Store) summarise(ctx context.Context, r Record) (*keptEdits, error) {
-	base, err := s.copyBase(r.ID)
-	if err != nil {
+// summarise keeps what a job changed in its copy: first the patch, and then the list. settle makes the copy ready for git, and returns
+// the folders in it that were repositories of their own.
+func (s Store) summarise(ctx context.Context, id ID, c *workCopy, settle func(context.Context) ([]string, error)) (*keptEdits, error) {
+	var err error
+	if c.base, err = s.copyBase(id); err != nil {
 		return nil, err
 	}
-	if s.Git == nil {
+	if c.git == nil {
 		return nil, errors.New("git is not there to compare it")
 	}
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	c := s.copyOf(r.ID)
-	c.base = base
-	kept, err := c.edits(ctx)
+	repositories, err := settle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := c.edits(ctx, repositories)
 	if err == nil && len(kept.Edits) > 0 {
-		kept.PatchBytes, err = c.keepPatch(ctx, s.PatchPath(r.ID))
+		kept.PatchBytes, err = c.keepPatch(ctx, s.PatchPath(id))
 	}
 	if err != nil {
 		return nil, err
@@ -139,7 +170,7 @@ func (s Store) summarise(ctx context.Context, r Record) (*keptEdits, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kept, atomicfile.Write(s.Path(r.ID, editsFile), append(data, '\n'), 0o600)
+	return kept, atomicfile.Write(s.Path(id, editsFile), append(data, '\n'), 0o600)
 }
 
 // keepPatch writes the patch of a copy that has been compared, and returns its size.
@@ -174,8 +205,11 @@ func (s Store) readEdits(id ID) (*keptEdits, error) {
 }
 
 // markBase notes that the copy of a job is whole, and the tree of git that it began as: a command may run in it from then on.
-func (c *workCopy) markBase() error {
-	return atomicfile.Write(filepath.Join(c.own, baseMark), []byte(c.base+"\n"), 0o600)
+func (s Store) markBase(id ID, base string) error {
+	if err := os.MkdirAll(s.Path(id, baseFolder), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(s.Path(id, filepath.Join(baseFolder, baseMark)), []byte(base+"\n"), 0o600)
 }
 
 var treeOfGit = pattern.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
@@ -212,6 +246,9 @@ func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
 	if isGone(path) {
 		return nil, append(warnings, notRemoved(base)...)
 	}
+	if r.Inside != "" {
+		return s.leftInside(r), warnings
+	}
 	if isGone(s.Path(r.ID, editsFile)) && s.mayHaveRun(r) {
 		left = &LeftCopy{Path: path, Reason: "what it changed there is kept nowhere else"}
 		if r.LeftCopy != nil {
@@ -224,6 +261,18 @@ func (s Store) dropPrivate(r Record) (left *LeftCopy, warnings []string) {
 		return &LeftCopy{Path: path, Reason: "it cannot be removed: " + err.Error(), Mounted: append([]string{}, mountsIn(err)...)}, warnings
 	}
 	return nil, append(warnings, notRemoved(base)...)
+}
+
+// leftInside returns the copy of a job in a VM, which is still there: only a worker reaches it.
+func (s Store) leftInside(r Record) *LeftCopy {
+	left := &LeftCopy{Path: filepath.ToSlash(Store{Dir: "~/" + guestCopies}.Path(r.ID, "")), Inside: r.Inside, Reason: "it is not removed yet", Mounted: []string{}}
+	if isGone(s.Path(r.ID, editsFile)) && s.mayHaveRun(r) {
+		left.Reason = "what it changed there is kept nowhere else"
+	}
+	if r.LeftCopy != nil {
+		left.Reason, left.Mounted = cmp.Or(r.LeftCopy.Reason, left.Reason), append(left.Mounted, r.LeftCopy.Mounted...)
+	}
+	return left
 }
 
 // notRemoved removes a folder, and returns a warning if it stays.
@@ -245,7 +294,12 @@ func (s Store) IsPrivate(path string) bool {
 func (s Store) clean(ctx context.Context, r Record, o Observer) (Record, error) {
 	path := s.Path(r.ID, copyFolder)
 	folders := []string{path, s.Path(r.ID, baseFolder), s.Path(r.ID, tempFolder)}
-	if r.LeftCopy == nil && !slices.ContainsFunc(folders, func(dir string) bool { return !isGone(dir) }) {
+	switch {
+	case r.LeftCopy == nil && !slices.ContainsFunc(folders, func(dir string) bool { return !isGone(dir) }):
+		return r, nil
+	case r.Inside != "" && r.LeftCopy != nil: // its worker has tried
+		return r, &LeftCopyError{ID: r.ID, Left: *r.LeftCopy}
+	case r.Inside != "":
 		return r, nil
 	}
 	if left, err := o.Processes.WithVariable(ctx, r.marker()); len(left) > 0 && !isGone(path) {
@@ -286,6 +340,6 @@ func (s Store) clean(ctx context.Context, r Record, o Observer) (Record, error) 
 // concernsCopy reports whether a change of a record that has ended is one about its copy alone.
 func concernsCopy(before, after Record) bool {
 	after.Edits, after.EditCounts, after.Patch, after.PatchBytes = before.Edits, before.EditCounts, before.Patch, before.PatchBytes
-	after.LeftCopy, after.Warnings = before.LeftCopy, before.Warnings
+	after.LeftCopy, after.Warnings, after.Ignored = before.LeftCopy, before.Warnings, before.Ignored
 	return reflect.DeepEqual(before, after)
 }

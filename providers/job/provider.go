@@ -86,7 +86,7 @@ func finding(r Record, d Derived) providers.Finding {
 	return providers.Finding{
 		Kind: providers.FindJobEnded, Evidence: []string{fmt.Sprintf("job %s is %s: %s", r.ID, d.Status, d.Reason)},
 		Action: "left alone: apply does not run it again",
-		Next:   append(next, providers.SayVmctl("run it again: ", "job", "run", r.Block)...),
+		Next:   append(next, providers.SayVmctl("run it again: ", append(append([]string{"job", "run"}, r.Asked.Flags()...), r.Block)...)...),
 	}
 }
 

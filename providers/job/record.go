@@ -13,7 +13,7 @@ import (
 )
 
 // FormatVersion is the version of the schema of records. Those of earlier versions are read too: they lack keys.
-const FormatVersion = 4
+const FormatVersion = 5
 
 // Record is all that is known about one job. Every key is always there. Records hold no secret: of
 // the environment they hold the names, of the prompt the beginning.
@@ -32,6 +32,7 @@ type Record struct {
 	Digest        string    `json:"digest"`      // of the triggers and the command of its block, made with the key of the data directory
 	Key           string    `json:"key"`         // the name of that key; "": it is not known
 	Environment   []string  `json:"environment"` // the names of the variables that it gets
+	Asked         Asked     `json:"asked"`       // the part of it that its own command line asked for
 	PromptHead    string    `json:"prompt_head"` // at most 200 characters
 	Timeout       Duration  `json:"timeout"`     // 0: none
 	IdleTimeout   Duration  `json:"idle_timeout"`
@@ -66,9 +67,31 @@ type Record struct {
 	// Edits names what the job changed in its copy, sorted by path, at most 1,000; null: there is no copy, or nobody can tell.
 	Edits      []Edit           `json:"edits"`
 	EditCounts map[EditKind]int `json:"edit_counts"` // of all edits
+	Ignored    int              `json:"ignored"`     // files that it made in its copy and git ignores: they are neither edits nor in the patch
 	Patch      bool             `json:"patch"`       // the edits are in the file patch beside the record
 	PatchBytes int64            `json:"patch_bytes"` // its size
 	LeftCopy   *LeftCopy        `json:"left_copy"`   // the copy, if it has ended and that is still there; nil: it is gone, or there was none
+}
+
+// Asked holds the flags about the environment that a job was started with: neither its workspace nor its block says them again.
+type Asked struct {
+	Pass       []string `json:"pass"` // names
+	Set        []string `json:"set"`  // names: a value may be a secret
+	StripProxy bool     `json:"strip_proxy"`
+}
+
+// Flags returns the flags that ask for the same. The values of variables are in no record: VALUE stands for each.
+func (a Asked) Flags() (flags []string) {
+	for _, name := range a.Pass {
+		flags = append(flags, "--pass-env="+name)
+	}
+	for _, name := range a.Set {
+		flags = append(flags, "--set-env="+name+"=VALUE")
+	}
+	if a.StripProxy {
+		flags = append(flags, "--strip-proxy")
+	}
+	return flags
 }
 
 // Marker is the variable that names the job to every process of it, also to its worker.

@@ -245,7 +245,7 @@ func Apply(r *Record, change func(*Record) error) error {
 }
 
 func (s Store) write(r Record) error {
-	for _, list := range []*[]string{&r.Command, &r.Environment, &r.Leftovers, &r.Warnings} {
+	for _, list := range []*[]string{&r.Command, &r.Environment, &r.Asked.Pass, &r.Asked.Set, &r.Leftovers, &r.Warnings} {
 		if *list == nil {
 			*list = []string{}
 		}

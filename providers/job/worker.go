@@ -110,7 +110,7 @@ func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
 	}
 	w.Ready(nil) // nobody waits for a copy of a large workspace: the record says who makes it
 	w.Ready = func(error) {}
-	ctx, done := w.untilCancelled(ctx)
+	ctx, done := w.Store.untilCancelled(ctx, w.ID)
 	defer done()
 	private, warnings, err := w.makeCopy(ctx, *r)
 	if err != nil {
@@ -120,14 +120,14 @@ func (w *Worker) contain(ctx context.Context, r *Record) (*workCopy, Outcome) {
 	return private, Outcome{Warnings: warnings}
 }
 
-// untilCancelled returns a context that ends, too, when the end of the job is asked for in its record. The caller calls done.
-func (w *Worker) untilCancelled(ctx context.Context) (_ context.Context, done func()) {
+// untilCancelled returns a context that ends, too, when the end of a job is asked for in its record. The caller calls done.
+func (s Store) untilCancelled(ctx context.Context, id ID) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	looks := make(chan struct{})
 	go func() {
 		defer close(looks)
 		for ctx.Err() == nil {
-			if r, err := w.Store.Read(w.ID); err == nil && r.Cancel != nil {
+			if r, err := s.Read(id); err == nil && r.Cancel != nil {
 				cancel()
 			}
 			clock.Pause(ctx, tick)

@@ -147,12 +147,13 @@ const (
 	Stashes   = "stashes"
 
 	inside     = "repositories inside"
+	copies     = "copies in which jobs changed it (vmctl job status JOB says why they are left)"
 	operations = "operations of git that are not completed"
 )
 
 // IsChange reports whether a sort of work is one of changes that a commit could have.
 func IsChange(sort string) bool {
-	return !slices.Contains([]string{Commits, Stashes, inside, operations}, sort)
+	return !slices.Contains([]string{Commits, Stashes, inside, copies, operations}, sort)
 }
 
 // dirt returns the work of a workspace that is nowhere else.
@@ -167,6 +168,7 @@ func (w *seen) dirt() []providers.Dirt {
 		{Sort: operations, Items: w.Operations},
 		{Sort: Commits, Items: w.Unfetched},
 		{Sort: Stashes, Items: w.Stashes},
+		{Sort: copies, Items: w.Copies},
 	} {
 		if len(d.Items) > 0 {
 			all = append(all, d)

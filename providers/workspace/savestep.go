@@ -18,10 +18,11 @@ const (
 )
 
 // saves reports whether the work in the object of a change is saved before the object is removed. Work that could not be
-// read cannot be saved.
+// read cannot be saved, and neither can that in the copies of jobs.
 func (s *steps) saves() bool {
 	o := s.Change.Object
-	return s.onDestroy() == savesWork && o != nil && o.Unreadable["dirty"] == "" && !isPartial(o)
+	return s.onDestroy() == savesWork && o != nil && o.Unreadable["dirty"] == "" && !isPartial(o) &&
+		!slices.ContainsFunc(o.Dirty, func(d providers.Dirt) bool { return d.Sort == copies })
 }
 
 // fetches reports whether the commits of the object of a change are fetched before the object is removed: it has some, and no
@@ -75,6 +76,9 @@ func (t *task) save(ctx context.Context) (*guard.Outcome, error) {
 			return nil, fmt.Errorf("save the work: %w", err)
 		}
 		return guard.Did(providers.AlreadyTrue, "this host has all of its work"), nil
+	}
+	if len(t.seen.Copies) > 0 { // no save has them
+		return nil, t.clean()
 	}
 	saved, err := t.p.Save(ctx, t.seen.ID, SaveOptions{As: t.Address})
 	var refused *RefusedError

@@ -20,7 +20,7 @@ const (
 	// back into it (B); then, unless it is only half there (P), the commit that is
 	// checked out (H), the tips of its branches, tags and stash (R), what git status has to say (D), and what git status
 	// leaves out: changes of files with a mark that hides them (F), repositories inside (I), and operations of git that are
-	// not completed (O). X is what could not be read.
+	// not completed (O). X is what could not be read. C is the job of a copy of it, which has what that job changed.
 	list = gitx.Scrub + hidden + `
 [ -d ` + home + ` ] || { [ ! -e ` + home + ` ]; exit; }
 cd ` + home + ` || { [ ! -e ` + home + ` ]; exit; } # the last workspace was removed meanwhile
@@ -38,6 +38,9 @@ for d in */; do
     printf 'B %s\n' "$line"
     echo 'P ` + partlyBack + `'
   fi
+  for c in ../copies/*/of; do
+    [ ! -f "$c" ] || [ "$(cat "$c")" != "$path" ] || { c=${c%/of}; printf 'C %s\n' "${c##*/}"; }
+  done
   if [ -e "$d/ends" ]; then echo 'P its removal was cut short'; continue; fi
   if [ ! -e "$d/made" ]; then echo 'P it was not completed'; continue; fi
   if ! command -v git >/dev/null; then echo 'X git is not installed'; continue; fi

@@ -26,6 +26,7 @@ type seen struct {
 	Hidden     []string   // the files that changed, and have a mark with which git status leaves them out
 	Inside     []string   // the repositories in its folder
 	Operations []string   // of git, that are not completed
+	Copies     []string   // the jobs that have copies of it in the VM
 	Restoring  string     // the commit of the save that is to be brought back; "": there is none
 	Half       string     // why it is only half there; "": it is whole
 	Unread     []string   // what could not be read
@@ -87,6 +88,8 @@ func parseList(text string) ([]*seen, error) {
 			w.reveal(rest)
 		case "I":
 			w.Inside = append(w.Inside, unquoted(rest))
+		case "C":
+			w.Copies = append(w.Copies, rest)
 		case "O":
 			w.Operations = append(w.Operations, rest)
 		default:

@@ -66,7 +66,7 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 // againLine returns the command line that runs a job again from its beginning.
 func (a *app) againLine(r job.Record) string {
 	if r.Block != "" {
-		return a.commandLine("job run", planFlags{}, r.Block)
+		return a.commandLine("job run", planFlags{}, append(r.Asked.Flags(), r.Block)...)
 	}
 	return a.commandLine("job run", planFlags{}, againFlags(r)...) + " " + shellword.Join(r.Command)
 }
@@ -94,6 +94,7 @@ func againFlags(r job.Record) (args []string) {
 			args = append(args, "--"+limit.flag+"="+limit.has.String())
 		}
 	}
+	args = append(args, r.Asked.Flags()...)
 	if r.PromptHead != "" { // the record has no more of it
 		args = append(args, "--prompt=FILE")
 	}

@@ -11,6 +11,7 @@ import (
 	"vmctl/providers"
 	"vmctl/providers/job"
 	"vmctl/spec"
+	"vmctl/state"
 )
 
 // guestWork says how a worker begins its work inside a VM.
@@ -107,6 +108,88 @@ func (a *app) takeUpJobs(ctx context.Context, s job.Store) error {
 		if err := a.takeUp(ctx, s, r); err != nil {
 			view.Warning(a.errScreen(), fmt.Sprintf("take up job %s: %v", r.ID, err))
 		}
+		if !r.Status.IsTerminal() || r.Inside == "" || r.LeftCopy == nil {
+			continue
+		}
+		if err := a.collectCopy(ctx, s, r); err != nil {
+			view.Warning(a.errScreen(), fmt.Sprintf("collect the copy of job %s in %s: %v", r.ID, r.Inside, err))
+		}
 	}
 	return err
+}
+
+// collectCopy tries again what the end of a job left undone in its VM. That its copy is still there is no error.
+func (a *app) collectCopy(ctx context.Context, s job.Store, r job.Record) error {
+	p, err := a.openRecorded(ctx)
+	if err != nil {
+		return err
+	}
+	snapshot, _, err := a.readBeside(ctx, p)
+	if err != nil {
+		return err
+	}
+	was, err := spec.ParseAddress(r.Inside)
+	if err != nil {
+		return err
+	}
+	addr, known := nowAt(p, snapshot, was)
+	if !known {
+		return a.loseCopy(ctx, s, r)
+	}
+	leave, err := a.enter(ctx, p, addr, jobWords(r))
+	if err != nil {
+		return err
+	}
+	err = a.collectInside(ctx, p, s, copyInside{r, addr})
+	return errors.Join(err, leave())
+}
+
+// copyInside is the copy of a job, and the address of the VM that it is in.
+type copyInside struct {
+	job.Record
+	vm spec.Address
+}
+
+func (a *app) collectInside(ctx context.Context, p *project, s job.Store, c copyInside) (err error) {
+	seen, err := a.observeAt(ctx, p, c.vm)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, seen.world.Close()) }()
+	vm := seen.at(c.vm)
+	if vm.status().State == "missing" {
+		return a.loseCopy(ctx, s, c.Record)
+	}
+	if _, err := a.runningIn(seen, c.vm.String()); err != nil {
+		return err
+	}
+	inside, err := a.guest(ctx, vm)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inside.Close()) }()
+	worker := job.GuestWorker{Store: s, Guest: inside, ID: c.ID, Now: a.now}
+	return worker.Collect(ctx)
+}
+
+// loseCopy records that the copy of a job is gone with its VM, and tells it.
+func (a *app) loseCopy(ctx context.Context, s job.Store, r job.Record) error {
+	why, err := s.LoseCopy(ctx, r)
+	if why != "" {
+		view.Warning(a.errScreen(), fmt.Sprintf("job %s: %s", r.ID, why))
+	}
+	return err
+}
+
+// nowAt returns the address of a VM that had another one when a job began in it; false: nothing has it.
+func nowAt(p *project, s *state.Snapshot, was spec.Address) (now spec.Address, ok bool) {
+	all := known(p, s)
+	i := slices.IndexFunc(all, func(addr spec.Address) bool { return addr == was })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(addr spec.Address) bool { return slices.Contains(s.Records[addr].Was, was) })
+	}
+	if i < 0 {
+		return now, false
+	}
+	return all[i], true
 }

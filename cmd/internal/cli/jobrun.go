@@ -33,6 +33,7 @@ type jobRequest struct {
 	agent                string
 	prompt               string // a file, "-": standard input, "": none
 	pass, set            []string
+	asked                job.Asked // of pass and set, the part that is neither the workspace's nor the block's
 	stripProxy           bool
 	timeout, idle, grace time.Duration
 	command              []string
@@ -146,6 +147,7 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 	if !isUnderGit(dir) {
 		view.Warning(a.errScreen(), dir+" is not under git: no ignore rules apply to it, and nobody can say afterwards what the job changed there")
 	}
+	r.asked = r.askedNow()
 	started, err := a.runJob(ctx, p, r, job.Record{Dir: dir})
 	if err != nil {
 		return err
@@ -191,16 +193,14 @@ func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (s
 		if err != nil {
 			return err
 		}
+		r.asked = r.askedNow()
 		r.pass, r.set = append(w.passNames(), r.pass...), append(at.Env, r.set...)
 		place := job.Record{Dir: at.Dir, Workspace: w.address.String()}
 		if (w.inside != spec.Address{}) {
 			place.Inside = w.inside.String()
 		}
 		place.Base = ctyread.Text(w.object.Attrs, "base")
-		switch {
-		case place.Inside != "" && r.containment == job.InCopy:
-			return rejected("bad_args", fmt.Sprintf("job run: containment %s is not built in yet for a workspace in a VM, as %s is: use %s", job.InCopy, w.address, job.Uncontained))
-		case place.Base == "" && r.scope == job.BranchDiff:
+		if place.Base == "" && r.scope == job.BranchDiff {
 			return rejected("bad_args", fmt.Sprintf("job run: the commit that the branch of %s began at is not known, and the scope %s compares with it: use another scope", w.address, job.BranchDiff))
 		}
 		started, err = a.runJob(ctx, w.project, r, place)
@@ -232,12 +232,18 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 	if r.mask == nil {
 		r.mask = p.masker.Text
 	}
-	at.Agent, at.Command, at.Environment, at.PromptHead = r.agent, r.command, job.Names(environ), r.head(prompt)
+	at.Agent, at.Command, at.PromptHead = r.agent, r.command, r.head(prompt)
+	at.Environment, at.Asked = job.Names(environ), r.asked
 	at.Block, at.Digest, at.Key, at.MaxParallel = r.block, r.digest, r.key, r.maxParallel
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
 	at.Containment, at.Scope = r.containment, r.scope
 	at.Parent, at.Warnings = r.parent, warnings
 	return a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
+}
+
+// askedNow returns the flags about the environment, before what else the job gets is added to them.
+func (r jobRequest) askedNow() job.Asked {
+	return job.Asked{Pass: slices.Clone(r.pass), Set: job.Names(r.set), StripProxy: r.stripProxy}
 }
 
 // tellStarted tells that a job runs.
@@ -330,7 +336,7 @@ func (a *app) notLaunched(r job.Record, err error) error {
 	}
 	next := "run it again once the cause is gone: it has not run"
 	if r.Block != "" {
-		next = a.commandLine("job run", planFlags{}, r.Block) + " runs it, once the cause is gone"
+		next = a.againLine(r) + " runs it, once the cause is gone"
 	}
 	e := newProblem(classFailed, "not_launched", err.Error(), next)
 	e.Code, e.err = job.CodeOf(err, e.Code), err

@@ -215,6 +215,9 @@ func changesOf(s job.Store, r job.Record) (lines []string) {
 	if more := total - mostChanges; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
+	if r.Ignored > 0 {
+		lines = append(lines, "and "+counted(r.Ignored, "ignored file")+", not kept")
+	}
 	if r.Patch {
 		line := "patch: " + s.PatchPath(r.ID)
 		if r.PatchBytes > 0 { // the records of earlier versions do not say it

@@ -52,7 +52,7 @@ func (a *app) load() (*spec.Config, error) { return a.sound(a.readSpec(nil)) }
 // sound returns a spec without mistakes. It shows the warnings, and fails with the mistakes.
 func (a *app) sound(config *spec.Config, diags hcl.Diagnostics) (*spec.Config, error) {
 	if !diags.HasErrors() {
-		diags = append(append(diags, a.longNames(config)...), containedInVMs(config)...)
+		diags = append(diags, a.longNames(config)...)
 	}
 	var sources map[string]*hcl.File
 	if config != nil {
