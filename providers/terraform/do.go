@@ -173,6 +173,11 @@ func (p *Provider) state(m spec.TerraformModule, name string) string {
 
 func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	name := j.workspaceName()
+	if j.seen == nil {
+		if err := j.forgetHostKey(); err != nil { // that of an earlier VM with this ID
+			return nil, err
+		}
+	}
 	if err := j.open(ctx, name, j.Want); err != nil {
 		return nil, err
 	}
@@ -246,6 +251,9 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 		}
 	}
 	said, err := j.removeWorkspace(ctx)
+	if err == nil {
+		err = j.forgetHostKey()
+	}
 	if err != nil {
 		return nil, err
 	}
