@@ -116,7 +116,7 @@ func (j *job) Verb() (guard.Verb, error) {
 		if j.Phase == providers.PhaseMake {
 			need = guard.Making
 		}
-		return guard.Verb{Need: need, Act: j.naming(j.apply), Check: j.checkOutputs}, nil
+		return guard.Verb{Need: need, Act: j.naming(j.apply), Check: j.checkApplied}, nil
 	case opDestroy:
 		return guard.Verb{Need: guard.Removing, Act: j.naming(j.destroy)}, nil
 	case opWaitSSH:
@@ -174,7 +174,7 @@ func (p *Provider) state(m spec.TerraformModule, name string) string {
 func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	name := j.workspaceName()
 	if j.seen == nil {
-		if err := j.forgetHostKey(); err != nil { // that of an earlier VM with this ID
+		if err := errors.Join(j.forgetHostKey(), j.forgetEarlier(ctx)); err != nil { // those of an earlier VM
 			return nil, err
 		}
 	}
@@ -202,7 +202,7 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, string(j.p.tool())+" has nothing to change"), nil
 	}
 	if err := j.carryOut(ctx, name); err != nil {
-		return nil, j.explainExisting(ctx, err, name)
+		return nil, j.explainExisting(ctx, errors.Join(err, j.noteEmptied(ctx, name)), name)
 	}
 	var evidence []string
 	for _, c := range planned.changes {
@@ -211,9 +211,20 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done, evidence...), nil
 }
 
+// checkApplied copies the state that an apply left, and checks the outputs.
+func (j *job) checkApplied(context.Context) error {
+	if j.seen == nil {
+		return nil
+	}
+	if err := j.copyState(); err != nil {
+		return err
+	}
+	return j.checkOutputs()
+}
+
 // checkOutputs fails if the module lacks an output that the block names.
-func (j *job) checkOutputs(context.Context) error {
-	if !ctyread.Known(j.outputs()) || j.seen == nil {
+func (j *job) checkOutputs() error {
+	if !ctyread.Known(j.outputs()) {
 		return nil
 	}
 	for attribute, name := range j.outputs().AsValueMap() {
