@@ -579,9 +579,25 @@ variable "secret" {
   sensitive = true
 }
 provider "terraform"`)
-		out := ""
-		for _, args := range [][]string{{"plan"}, {"apply", "--auto-approve"}, {"plan", "--detailed-exitcode"}, {"plan", "--json"}, {"status"}} {
-			out += s.run(0, args)
+		out, before := "", 0
+		for _, call := range []struct {
+			args  []string
+			inits int // however many VMs there are
+		}{
+			{[]string{"plan"}, 2}, // that of what is not made yet keeps nothing of the backend, and stays
+			{[]string{"apply", "--auto-approve"}, 1},
+			{[]string{"plan", "--detailed-exitcode"}, 1}, {[]string{"plan", "--json"}, 1}, {[]string{"status"}, 1},
+		} {
+			out += s.run(0, call.args)
+			seen, err := os.ReadFile(filepath.Join(s.dir, "seen"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := strings.Count(string(seen), "\ninit\n")
+			if got := now - before; got != call.inits {
+				t.Errorf("%v initialises the module %d times, want %d", call.args, got, call.inits)
+			}
+			before = now
 		}
 		if names := s.names(); len(names) != 2 || !strings.Contains(names[0], "/vm.tfstate") {
 			t.Errorf("objects %v, want one for each VM", names)

@@ -149,6 +149,9 @@ func (j *job) open(ctx context.Context, name string, values cty.Value) (err erro
 
 // session opens a session of a workspace, with the module prepared. The caller closes it, if there is one, also after an error.
 func (p *Provider) session(ctx context.Context, m spec.TerraformModule, name string) (*session, error) {
+	if isRemote(m) && !p.backend.none() { // nothing of its init stays, and each one asks the backend
+		return remoteStates{p, m}.open(ctx, name)
+	}
 	s, err := p.openSession(ctx, p.module, p.dataPath(name))
 	if err != nil {
 		return nil, err

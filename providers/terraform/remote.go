@@ -31,7 +31,8 @@ func (r remoteStates) open(ctx context.Context, name string) (*session, error) {
 	p := r.p
 	p.listing.Lock()
 	defer p.listing.Unlock()
-	if p.lister == nil {
+	lister := p.listers[r.module.Setup]
+	if lister == nil {
 		s, err := p.openSession(ctx, p.module, p.dataPath(listFolder))
 		if err != nil {
 			return nil, err
@@ -39,13 +40,17 @@ func (r remoteStates) open(ctx context.Context, name string) (*session, error) {
 		if err := p.prepare(ctx, s, r.module, setup{dir: p.dataPath(listFolder), backend: p.backend}); err != nil {
 			return nil, errors.Join(inWords(err), s.close())
 		}
-		p.lister = s
+		if p.listers == nil {
+			p.listers = map[string]*session{}
+		}
+		p.listers[r.module.Setup], lister = s, s
 	}
-	s, err := p.openSession(ctx, p.module, p.lister.env["TF_DATA_DIR"])
-	if err == nil {
-		s.order.Workspace = name
+	s, err := p.openSession(ctx, p.module, lister.env["TF_DATA_DIR"])
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	s.order.Workspace, s.initialised = name, lister.dir
+	return s, nil
 }
 
 // run runs a command for a workspace; "": for none.

@@ -20,17 +20,19 @@ import (
 
 // session runs Terraform's commands for one workspace. Its folder is private and short-lived.
 type session struct {
-	p         *Provider
-	module    string // the folder of the module, or one that shows it
-	tf        *tfexec.Terraform
-	env       map[string]string
-	lockWait  string // how long Terraform waits for a lock, such as "30s"
-	order     order
-	dir       string // 0700
-	lock      *lockfile.Lock
-	record    string // the file with the record of a Terraform that writes the state of a VM; "": none does
-	variables []byte // in HCL; nil: none are given
-	log       providers.Log
+	p        *Provider
+	module   string // the folder of the module, or one that shows it
+	tf       *tfexec.Terraform
+	env      map[string]string
+	lockWait string // how long Terraform waits for a lock, such as "30s"
+	order    order
+	dir      string // 0700
+	lock     *lockfile.Lock
+	// initialised is the folder of the session whose init this one uses; "": it has its own.
+	initialised string
+	record      string // the file with the record of a Terraform that writes the state of a VM; "": none does
+	variables   []byte // in HCL; nil: none are given
+	log         providers.Log
 }
 
 // openSession prepares commands in the folder of a module. The caller closes the session.
@@ -85,10 +87,21 @@ func (s *session) close() error {
 	if s.record == "" {
 		return err
 	}
-	if gone := os.Remove(s.record); !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+	for _, path := range s.records() {
+		if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
 	return err
+}
+
+// records lists the files with the record of a Terraform that writes a state: while it lives, they keep the folders that it needs.
+func (s *session) records() []string {
+	all := []string{filepath.Join(s.dir, recordName), s.record}
+	if s.initialised != "" {
+		all = append(all, filepath.Join(s.initialised, recordName+"-"+filepath.Base(s.dir)))
+	}
+	return all
 }
 
 // findProgram returns the path of Terraform.

@@ -72,17 +72,31 @@ func (p *Provider) sweep(ctx context.Context) {
 // sweepFolder removes the folder of a session. It takes the lock only where no Terraform lives: leftRunning would take its hold
 // for that of a vmctl.
 func sweepFolder(ctx context.Context, dir string) error {
-	record := filepath.Join(dir, recordName)
-	if r, err := readRunning(record); err != nil || !r.ended() {
+	if used, err := isUsed(dir); err != nil || used {
 		return err
 	}
 	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: filepath.Join(dir, lockName)})
 	if err != nil {
 		return err
 	}
-	r, err := readRunning(record)
-	if err == nil && r.ended() {
+	used, err := isUsed(dir)
+	if err == nil && !used {
 		err = os.RemoveAll(dir)
 	}
 	return errors.Join(err, lock.Release())
+}
+
+// isUsed reports whether a Terraform lives that a record in the folder of a session names: its own, or that of a session which uses
+// its init.
+func isUsed(dir string) (bool, error) {
+	records, err := filepath.Glob(filepath.Join(dir, recordName+"*"))
+	if err != nil {
+		return false, err
+	}
+	for _, path := range records {
+		if r, err := readRunning(path); err != nil || !r.ended() {
+			return true, err
+		}
+	}
+	return false, nil
 }
