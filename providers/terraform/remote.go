@@ -184,6 +184,20 @@ func (p *Provider) noWorkspaces(m spec.TerraformModule) error {
 	}
 }
 
+// oneWorkspace refuses a block that names the one workspace that it uses. Source: Terraform 1.11, internal/cloud/backend.go and
+// internal/backend/remote/backend.go.
+func (p *Provider) oneWorkspace(m spec.TerraformModule) error {
+	how := `tags = ["vms"]`
+	if m.Backend != "cloud" {
+		how = `prefix = "vms-"`
+	}
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform_backend",
+		Next: providers.Say("let the block find workspaces in place of the name: workspaces { " + how + " }"),
+		Err:  fmt.Errorf("provider.terraform.%s: the %s block of the module %s names one workspace, and each VM needs one of its own", p.settings.Name, m.Backend, p.module),
+	}
+}
+
 // framed is an error of a command that speaks to people, in one line.
 type framed struct {
 	text string
