@@ -2,7 +2,6 @@ package terraform
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -164,7 +163,6 @@ func (p *Provider) joinCopy(ctx context.Context, s *session, add joining, into t
 // preview holds the changes that Terraform would make.
 type preview struct {
 	changes []resourceChange
-	text    string // all of it, with its secrets: for a keyed digest
 }
 
 // acts returns the changes for a plan.
@@ -244,10 +242,5 @@ func previewOf(plan *tfjson.Plan, reasons map[string]string) *preview {
 		}
 		p.changes = append(p.changes, c)
 	}
-	text, err := json.Marshal(struct{ R, O, D any }{plan.ResourceChanges, plan.OutputChanges, plan.ResourceDrift})
-	if err != nil {
-		panic("terraform: what was decoded cannot be encoded: " + err.Error())
-	}
-	p.text = string(text)
 	return &p
 }
