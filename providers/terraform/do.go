@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hashicorp/terraform-exec/tfexec"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
@@ -138,6 +137,11 @@ func (j *job) open(ctx context.Context, name string, values cty.Value) (err erro
 	}
 	if err := j.p.notePlace(j.module, name); err != nil {
 		return err
+	}
+	if !isRemote(j.module) {
+		if err := makePrivate(j.p.statePath(name)); err != nil {
+			return err
+		}
 	}
 	if j.session, err = j.p.session(ctx, j.module, name); err != nil {
 		return err
@@ -287,7 +291,7 @@ func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 			return fmt.Errorf("take the shared %s out of the state: %w", e.address, err)
 		}
 	}
-	planned, err := j.session.plan(ctx, state, tfexec.Destroy(true))
+	planned, err := j.session.plan(ctx, state, "-destroy")
 	if err == nil {
 		err = j.p.spareShared(planned)
 	}

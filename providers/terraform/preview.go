@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-exec/tfexec"
 	tfjson "github.com/hashicorp/terraform-json"
 	"github.com/zclconf/go-cty/cty"
 
@@ -122,7 +121,7 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, want cty.Va
 			return nil, err
 		}
 	}
-	if made, err = s.plan(ctx, state, tfexec.Lock(false)); err != nil {
+	if made, err = s.plan(ctx, state, "-lock=false"); err != nil {
 		return nil, err
 	}
 	return made, p.spareShared(made)
