@@ -53,7 +53,7 @@ func (w *World) indexOf(inv providers.Inventory, s *state.Snapshot, p providers.
 		}
 	}
 	for _, u := range inv.Unknown {
-		why := providers.Refuse(u.Reason, nil)
+		why := providers.Refuse(u.Reason, u.Next)
 		first(in.unknownID, idKey{u.Kind, u.ID}, why)
 		if u.Name != "" {
 			first(in.unknownName, nameKey{u.Kind, u.Name}, why)

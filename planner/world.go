@@ -250,7 +250,10 @@ func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Opt
 		return nil, err
 	}
 	w.recallSettings(c, s.Records, keys.blocks, o.DigestKey)
-	imports := importsOf(c, o)
+	imports, interrupted := importsOf(c, o), map[spec.Address]bool{}
+	for _, e := range s.Interrupted {
+		interrupted[e.Address] = true
+	}
 	for _, a := range w.addresses() {
 		k := providers.Known{Address: a, Kind: a.Kind, Name: ObjectName(o.Project, a), Import: imports[a]}
 		if r, ok := c.Resource(a); ok {
@@ -266,7 +269,7 @@ func (w *World) place(keys *systemKeys, c *spec.Config, s *state.Snapshot, o Opt
 			if k.Name != r.Name && k.Want != cty.NilVal && nameOf(k.Want) != "" { // who holds the name that it is to get?
 				known[w.placed[a]] = append(known[w.placed[a]], providers.Known{Address: a, Kind: a.Kind, Name: k.Name})
 			}
-			k.ID, k.Name, k.Prior = providers.ID(r.ID), r.Name, r.Values
+			k.ID, k.Name, k.Prior, k.Kept = providers.ID(r.ID), r.Name, r.Values, !r.Reserved && !interrupted[a]
 		}
 		known[w.placed[a]] = append(known[w.placed[a]], k)
 	}

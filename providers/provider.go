@@ -150,6 +150,9 @@ type Known struct {
 	Name        string    // of the record, or as it would be chosen
 	Prior, Want cty.Value // cty.NilVal where there is none
 	Policy      cty.Value // of the spec; cty.NilVal: it is not in the spec
+	// Kept says that a record of the object tells that it was made, and that no run which was cut short was at it: if it is
+	// not there, vmctl did not remove it.
+	Kept bool
 	// Import is the user's name for the object to import at this address: the system's own
 	// name, its path or its ID. "": there is none.
 	Import ID
@@ -198,6 +201,7 @@ type Unknown struct {
 	ID     ID
 	Name   string
 	Reason string
+	Next   []Advice // what the user can do about it
 }
 
 // Object is one thing that exists.

@@ -35,6 +35,8 @@ type TerraformModule struct {
 	Backend string
 	// BackendDigest changes whenever that block does.
 	BackendDigest string
+	// OneWorkspace says that the block names the only workspace that it uses.
+	OneWorkspace bool
 	// Encryption says that it has an encryption block, with which OpenTofu encrypts states and plans.
 	Encryption bool
 	// Providers says that it needs providers that are not built into Terraform.
@@ -152,10 +154,10 @@ func (m *TerraformModule) read(name string, text []byte) {
 	}
 	for _, b := range blocksOf(body, "terraform", nil) {
 		for _, backend := range blocksOf(b.Body, "backend", []string{"type"}) {
-			m.Backend, m.BackendDigest = backend.Labels[0], blockDigest(backend, text)
+			m.Backend, m.BackendDigest, m.OneWorkspace = backend.Labels[0], blockDigest(backend, text), namesWorkspace(backend)
 		}
 		for _, cloud := range blocksOf(b.Body, "cloud", nil) {
-			m.Backend, m.BackendDigest = "cloud", blockDigest(cloud, text)
+			m.Backend, m.BackendDigest, m.OneWorkspace = "cloud", blockDigest(cloud, text), namesWorkspace(cloud)
 		}
 		m.Encryption = m.Encryption || len(blocksOf(b.Body, "encryption", nil)) > 0
 		m.Providers = m.Providers || len(blocksOf(b.Body, "required_providers", nil)) > 0
@@ -166,6 +168,17 @@ func (m *TerraformModule) read(name string, text []byte) {
 		}
 	}
 	m.Providers = m.Providers || len(blocksOf(body, "module", []string{"name"})) > 0
+}
+
+// namesWorkspace reports whether a block about states names one workspace, as HCP Terraform lets it.
+func namesWorkspace(b *hcl.Block) bool {
+	for _, w := range blocksOf(b.Body, "workspaces", nil) {
+		content, _, _ := w.Body.PartialContent(&hcl.BodySchema{Attributes: []hcl.AttributeSchema{{Name: "name"}}}) //nolint:errcheck // a mistake is Terraform's to report
+		if content != nil && content.Attributes["name"] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // blockDigest returns a digest of a block in a file; in JSON, of the file.

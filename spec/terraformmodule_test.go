@@ -41,3 +41,30 @@ func TestBackendOfAModule(t *testing.T) {
 		t.Errorf("digests of the blocks: %v", digests)
 	}
 }
+
+// A block that names its workspace has one; tags and prefixes find any number.
+func TestOneWorkspaceOfAModule(t *testing.T) {
+	for text, want := range map[string]bool{
+		"cloud {\n workspaces { name = \"one\" }\n}":                 true,
+		"cloud {\n workspaces { tags = [\"vms\"] }\n}":               false,
+		"cloud {\n workspaces { project = \"p\" }\n}":                false,
+		"backend \"remote\" {\n workspaces { name = \"one\" }\n}":    true,
+		"backend \"remote\" {\n workspaces { prefix = \"vms-\" }\n}": false,
+		"backend \"s3\" { bucket = \"name\" }":                       false,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte("terraform {\n"+text+"\n}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := spec.ReadTerraformModule(dir, spec.Terraform); err != nil || m.OneWorkspace != want {
+			t.Errorf("%s: %t, %v, want %t", text, m.OneWorkspace, err, want)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.tf.json"), []byte(`{"terraform": {"cloud": {"workspaces": {"name": "one"}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := spec.ReadTerraformModule(dir, spec.Terraform); err != nil || !m.OneWorkspace {
+		t.Errorf("in JSON: %+v, %v", m, err)
+	}
+}

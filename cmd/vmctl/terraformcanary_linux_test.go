@@ -150,7 +150,9 @@ func (c *terraformCanary) vmctl(code int, args ...string) string {
 			if err != nil || !e.Type().IsRegular() {
 				return err
 			}
-			if filepath.Base(filepath.Dir(filepath.Dir(path))) == "states" && strings.HasPrefix(e.Name(), "terraform.tfstate") {
+			folder := filepath.Dir(path)
+			isState := filepath.Base(filepath.Dir(folder)) == "states" && strings.HasPrefix(e.Name(), "terraform.tfstate")
+			if isCopy := filepath.Base(folder) == "copies"; isState || isCopy {
 				if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
 					c.t.Errorf("%s: %v, %v, want mode 600", path, info.Mode(), err)
 				}

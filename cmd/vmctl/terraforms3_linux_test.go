@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -299,12 +300,41 @@ func TestTerraformS3(t *testing.T) {
 			t.Errorf("the state of a is\n%s", text)
 		}
 
-		// What is gone from the backend is made anew.
-		gone, _ := s.one("--a--")
+		// What is gone from the backend may still exist: it is not made anew until the user has let go of it.
+		gone, text := s.one("--a--")
 		s.change(func(objects map[string][]byte) { delete(objects, gone) })
-		s.quiet(func() { s.run(2, plan, "terraform: create module.vm.terraform_data.vm") })
-		s.run(0, apply)
+		var out string
+		s.quiet(func() { out = s.run(6, plan, "unknown vm.a: ", "the backend s3 has no workspace of it any more") })
+		s.run(6, apply)
+		s.types(out, "put its state of the last apply back: ")
+		s.quiet(func() { s.run(0, plan, "No changes") })
+
+		// Its resources are taken out of its state: a later one, which the copy replaces.
+		state := map[string]any{}
+		if err := json.Unmarshal([]byte(text), &state); err != nil {
+			t.Fatal(err)
+		}
+		state["serial"], state["resources"] = 99, []any{}
+		later, err := json.Marshal(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.change(func(objects map[string][]byte) { objects[gone] = later })
+		s.quiet(func() { out = s.run(6, plan, "unknown vm.a: ", "the outputs are still there") })
+		s.types(out, "put its state of the last apply back: ")
+		s.run(0, plan, "No changes")
+
+		// Once it is let go of, an apply makes a new one.
+		gone, _ = s.one("--a--")
+		s.change(func(objects map[string][]byte) { delete(objects, gone) })
+		s.run(0, []string{"state", "rm", "--force", "vm.a"})
+		s.run(0, apply, "create module.vm.terraform_data.vm")
 		s.run(0, plan)
+		for _, left := range []string{"states", "copies"} {
+			if found, err := filepath.Glob(filepath.Join(s.home, "d", "terraform-cloud", left, "*--a--*")); err != nil || len(found) != 1 {
+				t.Errorf("%s of vm.a: %v, %v, want those of the new one", left, found, err)
+			}
+		}
 
 		s.run(0, []string{"destroy", "--auto-approve"})
 		if _, text := s.one("vm.tfstate"); text != s3Own {
@@ -549,9 +579,25 @@ variable "secret" {
   sensitive = true
 }
 provider "terraform"`)
-		out := ""
-		for _, args := range [][]string{{"plan"}, {"apply", "--auto-approve"}, {"plan", "--detailed-exitcode"}, {"plan", "--json"}, {"status"}} {
-			out += s.run(0, args)
+		out, before := "", 0
+		for _, call := range []struct {
+			args  []string
+			inits int // however many VMs there are
+		}{
+			{[]string{"plan"}, 2}, // that of what is not made yet keeps nothing of the backend, and stays
+			{[]string{"apply", "--auto-approve"}, 1},
+			{[]string{"plan", "--detailed-exitcode"}, 1}, {[]string{"plan", "--json"}, 1}, {[]string{"status"}, 1},
+		} {
+			out += s.run(0, call.args)
+			seen, err := os.ReadFile(filepath.Join(s.dir, "seen"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := strings.Count(string(seen), "\ninit\n")
+			if got := now - before; got != call.inits {
+				t.Errorf("%v initialises the module %d times, want %d", call.args, got, call.inits)
+			}
+			before = now
 		}
 		if names := s.names(); len(names) != 2 || !strings.Contains(names[0], "/vm.tfstate") {
 			t.Errorf("objects %v, want one for each VM", names)

@@ -262,6 +262,9 @@ func standInApplies(state, path string) error {
 	if strings.Contains(p.Variables, "broken") || p.Actions["vm"] == "delete" && os.Getenv("STANDIN_FAIL") == "destroy" {
 		return fmt.Errorf("the cloud says no")
 	}
+	if p.Actions["vm"] == "replace" && os.Getenv("STANDIN_FAIL") == "replace" {
+		return errors.Join(fmt.Errorf("the cloud says no"), s.change("vm", "delete"), s.write(state))
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Actions)) {
 		fmt.Printf("{\"type\":\"apply_start\",\"hook\":{\"resource\":{\"addr\":\"terraform_data.%s\"},\"action\":%q}}\n", name, p.Actions[name])
 		if err := standInWaits(); err != nil {

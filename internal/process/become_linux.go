@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -15,21 +16,21 @@ func tieToParent(bound bool) error {
 	return unix.Prctl(unix.PR_SET_PDEATHSIG, signal, 0, 0, 0)
 }
 
-// giveStdin makes text the standard input. It is in memory alone, and can be opened as /dev/stdin: a pipe
-// without a writer could not.
-func giveStdin(text []byte) error {
-	fd, err := unix.MemfdCreate("stdin", 0)
+// InMemory returns a file with a text, at its beginning, which is in memory alone. As a standard input it can be opened as
+// /dev/stdin: a pipe without a writer could not. The caller closes it.
+func InMemory(text []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "stdin") //nolint:gosec // a file descriptor fits
 	if _, err := file.Write(text); err != nil {
-		return err
+		return nil, errors.Join(err, file.Close())
 	}
 	if _, err := file.Seek(0, 0); err != nil {
-		return err
+		return nil, errors.Join(err, file.Close())
 	}
-	return replace(0, file)
+	return file, nil
 }
 
 // replace makes file the one that fd names. The next program keeps it.

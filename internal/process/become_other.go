@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -11,22 +12,23 @@ import (
 // tieToParent does nothing: no signal is tied to the end of the parent.
 func tieToParent(bool) error { return nil }
 
-// giveStdin makes text the standard input, in a file that no folder names.
-func giveStdin(text []byte) error {
+// InMemory returns a file with a text, at its beginning, that no folder names. The caller closes it.
+func InMemory(text []byte) (*os.File, error) {
 	file, err := os.CreateTemp("", "vmctl-stdin-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := os.Remove(file.Name()); err != nil {
-		return err
+	err = os.Remove(file.Name())
+	if err == nil {
+		_, err = file.Write(text)
 	}
-	if _, err := file.Write(text); err != nil {
-		return err
+	if err == nil {
+		_, err = file.Seek(0, 0)
 	}
-	if _, err := file.Seek(0, 0); err != nil {
-		return err
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
-	return replace(0, file)
+	return file, nil
 }
 
 // replace makes file the one that fd names. The next program keeps it.

@@ -24,7 +24,11 @@ func Become(p Program) error {
 	}
 	unix.Umask(0o077)
 	if p.Stdin != nil {
-		if err := giveStdin(p.Stdin); err != nil {
+		file, err := InMemory(p.Stdin)
+		if err == nil {
+			err = replace(0, file)
+		}
+		if err != nil {
 			return fmt.Errorf("run %s: give it its input: %w", p.Path, err)
 		}
 	}

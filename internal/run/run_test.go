@@ -75,3 +75,37 @@ func TestAttachedIsAskedToEnd(t *testing.T) {
 	}
 	_ = there.Close() //nolint:errcheck // a pipe in memory
 }
+
+func TestBound(t *testing.T) {
+	var out bytes.Buffer
+	failing := program(t, `cat; echo "$1|$NAME|$HOME"; echo why >&2; exit 7`)
+	status, err := run.Bound(t.Context(), run.Command{Args: []string{failing, "a b"}, Env: []string{"NAME=value", "PATH=/bin:/usr/bin"}, Stdin: strings.NewReader("read\n"), Stdout: &out})
+	if err == nil || status != 7 || !strings.Contains(err.Error(), "why") {
+		t.Errorf("status %d, %v, want 7, and why", status, err)
+	}
+	if out.String() != "read\na b|value|\n" {
+		t.Errorf("it wrote %q", out.String())
+	}
+	if status, err := run.Bound(t.Context(), run.Command{Args: []string{program(t, "exit 0")}}); status != 0 || err != nil {
+		t.Errorf("status %d, %v", status, err)
+	}
+}
+
+// A program that nobody is in front of is asked to end when its context does, and the error says both.
+func TestBoundIsAskedToEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	here, there := io.Pipe()
+	go func() {
+		if line, err := bufio.NewReader(here).ReadString('\n'); line != "ready\n" || err != nil {
+			t.Errorf("it said %q, %v", line, err)
+		}
+		cancel()
+		_, _ = io.Copy(io.Discard, here) //nolint:errcheck // it says no more
+	}()
+	asked := program(t, `trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done`)
+	status, err := run.Bound(ctx, run.Command{Args: []string{asked}, Env: []string{"PATH=/bin:/usr/bin"}, Stdout: there})
+	if status != 9 || !errors.Is(err, context.Canceled) {
+		t.Errorf("status %d, %v, want 9 and the end of the context", status, err)
+	}
+	_ = there.Close() //nolint:errcheck // a pipe in memory
+}

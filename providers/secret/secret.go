@@ -63,7 +63,8 @@ func (w *wrapper) inventory(inv *providers.Inventory) {
 	}
 	inv.Blind = problem(inv.Blind, w.masker)
 	for i := range inv.Unknown {
-		inv.Unknown[i].Reason = w.masker.Text(inv.Unknown[i].Reason)
+		u := &inv.Unknown[i]
+		u.Reason, u.Next = w.masker.Text(u.Reason), advice(u.Next, w.masker)
 	}
 	for name, fact := range inv.Host {
 		inv.Host[name] = w.masker.Text(fact)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hashicorp/terraform-exec/tfexec"
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
@@ -116,7 +115,7 @@ func (j *job) Verb() (guard.Verb, error) {
 		if j.Phase == providers.PhaseMake {
 			need = guard.Making
 		}
-		return guard.Verb{Need: need, Act: j.naming(j.apply), Check: j.checkOutputs}, nil
+		return guard.Verb{Need: need, Act: j.naming(j.apply), Check: j.checkApplied}, nil
 	case opDestroy:
 		return guard.Verb{Need: guard.Removing, Act: j.naming(j.destroy)}, nil
 	case opWaitSSH:
@@ -139,6 +138,11 @@ func (j *job) open(ctx context.Context, name string, values cty.Value) (err erro
 	if err := j.p.notePlace(j.module, name); err != nil {
 		return err
 	}
+	if !isRemote(j.module) {
+		if err := makePrivate(j.p.statePath(name)); err != nil {
+			return err
+		}
+	}
 	if j.session, err = j.p.session(ctx, j.module, name); err != nil {
 		return err
 	}
@@ -149,6 +153,9 @@ func (j *job) open(ctx context.Context, name string, values cty.Value) (err erro
 
 // session opens a session of a workspace, with the module prepared. The caller closes it, if there is one, also after an error.
 func (p *Provider) session(ctx context.Context, m spec.TerraformModule, name string) (*session, error) {
+	if isRemote(m) && !p.backend.none() { // nothing of its init stays, and each one asks the backend
+		return remoteStates{p, m}.open(ctx, name)
+	}
 	s, err := p.openSession(ctx, p.module, p.dataPath(name))
 	if err != nil {
 		return nil, err
@@ -173,6 +180,11 @@ func (p *Provider) state(m spec.TerraformModule, name string) string {
 
 func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	name := j.workspaceName()
+	if j.seen == nil {
+		if err := errors.Join(j.forgetHostKey(), j.forgetEarlier(ctx)); err != nil { // those of an earlier VM
+			return nil, err
+		}
+	}
 	if err := j.open(ctx, name, j.Want); err != nil {
 		return nil, err
 	}
@@ -197,7 +209,7 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 		return guard.Did(providers.AlreadyTrue, string(j.p.tool())+" has nothing to change"), nil
 	}
 	if err := j.carryOut(ctx, name); err != nil {
-		return nil, j.explainExisting(ctx, err, name)
+		return nil, j.explainExisting(ctx, errors.Join(err, j.noteEmptied(ctx, name)), name)
 	}
 	var evidence []string
 	for _, c := range planned.changes {
@@ -206,9 +218,20 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done, evidence...), nil
 }
 
+// checkApplied copies the state that an apply left, and checks the outputs.
+func (j *job) checkApplied(context.Context) error {
+	if j.seen == nil {
+		return nil
+	}
+	if err := j.copyState(); err != nil {
+		return err
+	}
+	return j.checkOutputs()
+}
+
 // checkOutputs fails if the module lacks an output that the block names.
-func (j *job) checkOutputs(context.Context) error {
-	if !ctyread.Known(j.outputs()) || j.seen == nil {
+func (j *job) checkOutputs() error {
+	if !ctyread.Known(j.outputs()) {
 		return nil
 	}
 	for attribute, name := range j.outputs().AsValueMap() {
@@ -246,6 +269,9 @@ func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
 		}
 	}
 	said, err := j.removeWorkspace(ctx)
+	if err == nil {
+		err = j.forgetHostKey()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +291,7 @@ func (j *job) destroyResources(ctx context.Context, staying []entry) error {
 			return fmt.Errorf("take the shared %s out of the state: %w", e.address, err)
 		}
 	}
-	planned, err := j.session.plan(ctx, state, tfexec.Destroy(true))
+	planned, err := j.session.plan(ctx, state, "-destroy")
 	if err == nil {
 		err = j.p.spareShared(planned)
 	}

@@ -38,14 +38,19 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		inv.Partial[spec.VM] = providers.Unread(fmt.Errorf("list the workspaces of %s: %w", p.module, err))
 		return inv, ctx.Err()
 	}
-	recalled := recalledStates{states: where, texts: map[string][]byte{}}
+	recalled, forgotten := recalledStates{states: where, texts: map[string][]byte{}}, []missing(nil)
 	for i, now := range p.observeAll(ctx, where, module, all) {
 		if now.err != nil {
 			lost[all[i].id] = now.err
 			continue
 		}
 		recalled.all, recalled.texts[all[i].name] = append(recalled.all, all[i]), now.seen.raw
-		inv.Objects = append(inv.Objects, p.object(now.seen, knownOf(q, all[i])))
+		known := knownOf(q, all[i])
+		if p.isForgotten(now.seen, known) {
+			forgotten = append(forgotten, missing{*known, now.seen})
+			continue
+		}
+		inv.Objects = append(inv.Objects, p.object(now.seen, known))
 	}
 	folders, err := p.folders()
 	if err != nil {
@@ -59,6 +64,8 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	}
 	if unread == nil {
 		p.keep(recalled)
+		forgotten = append(forgotten, absent(q, all, inv)...)
+		inv.Unknown = append(inv.Unknown, p.unaccounted(ctx, module, forgotten)...)
 	}
 	slices.SortFunc(inv.Objects, func(a, b providers.Object) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int { return cmp.Compare(a.Name, b.Name) })

@@ -26,7 +26,7 @@ func (s *session) runLasting(ctx context.Context, give bool, out io.Writer, comm
 	}
 	l := &lasting{
 		Output: filepath.Join(s.dir, "output"), Errors: filepath.Join(s.dir, "errors"),
-		Records: []string{filepath.Join(s.dir, recordName), s.record},
+		Records: s.records(),
 	}
 	output, err := os.OpenFile(l.Output, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -2,7 +2,6 @@ package terraform
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/terraform-exec/tfexec"
 	tfjson "github.com/hashicorp/terraform-json"
 	"github.com/zclconf/go-cty/cty"
 
@@ -123,7 +121,7 @@ func (p *Provider) planned(ctx context.Context, o *providers.Object, want cty.Va
 			return nil, err
 		}
 	}
-	if made, err = s.plan(ctx, state, tfexec.Lock(false)); err != nil {
+	if made, err = s.plan(ctx, state, "-lock=false"); err != nil {
 		return nil, err
 	}
 	return made, p.spareShared(made)
@@ -164,7 +162,6 @@ func (p *Provider) joinCopy(ctx context.Context, s *session, add joining, into t
 // preview holds the changes that Terraform would make.
 type preview struct {
 	changes []resourceChange
-	text    string // all of it, with its secrets: for a keyed digest
 }
 
 // acts returns the changes for a plan.
@@ -244,10 +241,5 @@ func previewOf(plan *tfjson.Plan, reasons map[string]string) *preview {
 		}
 		p.changes = append(p.changes, c)
 	}
-	text, err := json.Marshal(struct{ R, O, D any }{plan.ResourceChanges, plan.OutputChanges, plan.ResourceDrift})
-	if err != nil {
-		panic("terraform: what was decoded cannot be encoded: " + err.Error())
-	}
-	p.text = string(text)
 	return &p
 }

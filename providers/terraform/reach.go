@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -69,6 +70,9 @@ func (p *Provider) login(id providers.ID, at place, values cty.Value) (providers
 
 // keyFolder returns the folder of the pinned host key of a VM. vmctl chose the ID.
 func (p *Provider) keyFolder(id string) string { return filepath.Join(p.settings.Keys, id) }
+
+// forgetHostKey removes the pinned host key of a VM that is gone: the next VM with its ID has another one.
+func (j *job) forgetHostKey() error { return os.RemoveAll(j.p.keyFolder(string(j.Object))) }
 
 // sshEvery is the shortest time between the beginnings of two attempts to log in.
 const sshEvery = 500 * time.Millisecond

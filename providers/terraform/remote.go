@@ -31,7 +31,8 @@ func (r remoteStates) open(ctx context.Context, name string) (*session, error) {
 	p := r.p
 	p.listing.Lock()
 	defer p.listing.Unlock()
-	if p.lister == nil {
+	lister := p.listers[r.module.Setup]
+	if lister == nil {
 		s, err := p.openSession(ctx, p.module, p.dataPath(listFolder))
 		if err != nil {
 			return nil, err
@@ -39,13 +40,17 @@ func (r remoteStates) open(ctx context.Context, name string) (*session, error) {
 		if err := p.prepare(ctx, s, r.module, setup{dir: p.dataPath(listFolder), backend: p.backend}); err != nil {
 			return nil, errors.Join(inWords(err), s.close())
 		}
-		p.lister = s
+		if p.listers == nil {
+			p.listers = map[string]*session{}
+		}
+		p.listers[r.module.Setup], lister = s, s
 	}
-	s, err := p.openSession(ctx, p.module, p.lister.env["TF_DATA_DIR"])
-	if err == nil {
-		s.order.Workspace = name
+	s, err := p.openSession(ctx, p.module, lister.env["TF_DATA_DIR"])
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	s.order.Workspace, s.initialised = name, lister.dir
+	return s, nil
 }
 
 // run runs a command for a workspace; "": for none.
@@ -176,6 +181,20 @@ func (p *Provider) noWorkspaces(m spec.TerraformModule) error {
 		Next: providers.Say("use a backend that has workspaces, such as s3, gcs, azurerm, consul, kubernetes or pg",
 			"or take the backend block out: vmctl then keeps the states in the data directory"),
 		Err: fmt.Errorf("provider.terraform.%s: the backend %s of the module %s keeps one state, and each VM needs a workspace with its own", p.settings.Name, m.Backend, p.module),
+	}
+}
+
+// oneWorkspace refuses a block that names the one workspace that it uses. Source: Terraform 1.11, internal/cloud/backend.go and
+// internal/backend/remote/backend.go.
+func (p *Provider) oneWorkspace(m spec.TerraformModule) error {
+	how := `tags = ["vms"]`
+	if m.Backend != "cloud" {
+		how = `prefix = "vms-"`
+	}
+	return &providers.Problem{
+		Outcome: providers.Failed, Code: "terraform_backend",
+		Next: providers.Say("let the block find workspaces in place of the name: workspaces { " + how + " }"),
+		Err:  fmt.Errorf("provider.terraform.%s: the %s block of the module %s names one workspace, and each VM needs one of its own", p.settings.Name, m.Backend, p.module),
 	}
 }
 

@@ -1,6 +1,7 @@
 package terraform
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,25 +13,29 @@ import (
 	"strings"
 
 	"github.com/hashicorp/terraform-exec/tfexec"
+	tfjson "github.com/hashicorp/terraform-json"
 
 	"vmctl/internal/process"
+	"vmctl/internal/run"
 	"vmctl/internal/scratch"
 	"vmctl/providers"
 )
 
 // session runs Terraform's commands for one workspace. Its folder is private and short-lived.
 type session struct {
-	p         *Provider
-	module    string // the folder of the module, or one that shows it
-	tf        *tfexec.Terraform
-	env       map[string]string
-	lockWait  string // how long Terraform waits for a lock, such as "30s"
-	order     order
-	dir       string // 0700
-	folder    *scratch.Folder
-	record    string // the file with the record of a Terraform that writes the state of a VM; "": none does
-	variables []byte // in HCL; nil: none are given
-	log       providers.Log
+	p        *Provider
+	module   string // the folder of the module, or one that shows it
+	tf       *tfexec.Terraform
+	env      map[string]string
+	lockWait string // how long Terraform waits for a lock, such as "30s"
+	order    order
+	dir      string // 0700
+	folder   *scratch.Folder
+	// initialised is the folder of the session whose init this one uses; "": it has its own.
+	initialised string
+	record      string // the file with the record of a Terraform that writes the state of a VM; "": none does
+	variables   []byte // in HCL; nil: none are given
+	log         providers.Log
 }
 
 // openSession prepares commands in the folder of a module. The caller closes the session.
@@ -85,10 +90,21 @@ func (s *session) close() error {
 	if s.record == "" {
 		return err
 	}
-	if gone := os.Remove(s.record); !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+	for _, path := range s.records() {
+		if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
 	return err
+}
+
+// records lists the files with the record of a Terraform that writes a state: while it lives, they keep the folders that it needs.
+func (s *session) records() []string {
+	all := []string{filepath.Join(s.dir, recordName), s.record}
+	if s.initialised != "" {
+		all = append(all, filepath.Join(s.initialised, recordName+"-"+filepath.Base(s.dir)))
+	}
+	return all
 }
 
 // findProgram returns the path of Terraform.
@@ -183,34 +199,69 @@ func (s *session) forget(ctx context.Context, state, address string) error {
 // planFile is the name of the plan in the folder of a session.
 const planFile = "plan"
 
-// plan plans, and reads the plan.
-func (s *session) plan(ctx context.Context, state string, further ...tfexec.PlanOption) (*preview, error) {
+// plan plans, and reads the plan. Both commands write no state, and end with vmctl.
+func (s *session) plan(ctx context.Context, state string, further ...string) (*preview, error) {
 	file := filepath.Join(s.dir, planFile)
-	options := append([]tfexec.PlanOption{tfexec.Out(file), tfexec.LockTimeout(s.lockWait)}, further...)
+	args := append([]string{"plan", "-json", "-no-color", "-input=false", "-detailed-exitcode", "-lock-timeout=" + s.lockWait, "-out=" + file}, further...)
 	if state != "" {
-		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+		args = append(args, "-state="+state)
 	}
+	if err := makePrivate(file); err != nil {
+		return nil, err
+	}
+	var input *os.File
 	if s.variables != nil {
-		options = append(options, tfexec.VarFile(stdinPath))
+		var err error
+		if input, err = process.InMemory(s.variables); err != nil {
+			return nil, fmt.Errorf("give the values of variables to %s: %w", s.p.tool(), err)
+		}
+		defer input.Close() //nolint:errcheck // a file in memory
+		args = append(args, "-var-file="+stdinPath)
 	}
 	var out messages
-	err := s.run(true, func(tf *tfexec.Terraform) error {
-		_, err := tf.PlanJSON(ctx, &out, options...)
-		return err
-	})
-	if err != nil {
+	status, err := s.bound(ctx, args, input, &out)
+	if err != nil && (status != planHasChanges || ctx.Err() != nil) {
 		return nil, out.failure(err)
 	}
-	s.tf.SetStdout(io.Discard)
-	var made *preview
-	err = s.run(false, func(tf *tfexec.Terraform) error {
-		plan, err := tf.ShowPlanFile(ctx, file)
-		if err == nil {
-			made = previewOf(plan, out.reasons)
-		}
+	var text bytes.Buffer
+	if _, err := s.bound(ctx, []string{"show", "-json", "-no-color", file}, nil, &text); err != nil {
+		return nil, err
+	}
+	var plan tfjson.Plan
+	if err := json.Unmarshal(text.Bytes(), &plan); err != nil {
+		return nil, fmt.Errorf("read the plan of %s: %w", s.p.tool(), err)
+	}
+	return previewOf(&plan, out.reasons), nil
+}
+
+// planHasChanges is the exit code of a plan that has changes.
+const planHasChanges = 2
+
+// makePrivate makes an empty file that only the user can read, unless there is one. Terraform would make one that others can read.
+func makePrivate(path string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
 		return err
-	})
-	return made, err
+	}
+	return file.Close()
+}
+
+// bound runs a command of Terraform that ends with vmctl. input may be nil.
+func (s *session) bound(ctx context.Context, args []string, input *os.File, out io.Writer) (status int, err error) {
+	env := []string{"TF_IN_AUTOMATION=1"}
+	for name, value := range s.env {
+		if name != CallVariable {
+			env = append(env, name+"="+value)
+		}
+	}
+	if s.order.Workspace != "" {
+		env = append(env, "TF_WORKSPACE="+s.order.Workspace)
+	}
+	c := run.Command{Args: append([]string{s.order.Program}, args...), Env: env, Dir: s.module, Stdout: out}
+	if input != nil {
+		c.Stdin = input
+	}
+	return run.Bound(ctx, c)
 }
 
 // apply carries out the plan that was made last.

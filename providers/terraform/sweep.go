@@ -25,8 +25,8 @@ func (p *Provider) temp() string {
 func (p *Provider) sweep(ctx context.Context) {
 	// The lock is taken only where no Terraform lives: leftRunning would take the sweep's hold for that of a vmctl.
 	scratch.Sweep(ctx, p.temp(), folderPrefix, func(dir string) bool {
-		r, err := readRunning(filepath.Join(dir, recordName))
-		return err != nil || !r.ended()
+		used, err := isUsed(dir)
+		return err != nil || used
 	})
 	workspaces, err := p.folders()
 	if err != nil {
@@ -42,4 +42,19 @@ func (p *Provider) sweep(ctx context.Context) {
 			_ = os.Remove(p.recordPath(w.name)) //nolint:errcheck // the next run tries again
 		}
 	}
+}
+
+// isUsed reports whether a Terraform lives that a record in the folder of a session names: its own, or that of a session which uses
+// its init.
+func isUsed(dir string) (bool, error) {
+	records, err := filepath.Glob(filepath.Join(dir, recordName+"*"))
+	if err != nil {
+		return false, err
+	}
+	for _, path := range records {
+		if r, err := readRunning(path); err != nil || !r.ended() {
+			return true, err
+		}
+	}
+	return false, nil
 }

@@ -143,6 +143,9 @@ func (p *Provider) readModule() (spec.TerraformModule, error) {
 	if slices.Contains(withoutWorkspaces(), m.Backend) {
 		return m, p.noWorkspaces(m)
 	}
+	if m.OneWorkspace {
+		return m, p.oneWorkspace(m)
+	}
 	if err := p.checkBackendConfig(m); err != nil {
 		return m, err
 	}

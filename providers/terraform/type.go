@@ -2,12 +2,13 @@
 // any cloud: one workspace of the module for each. The workspace is the object that vmctl manages; its name
 // carries the lineage of the project, the address and the ID. Only Terraform knows the resources in it.
 //
-// The package runs Terraform through terraform-exec, which starts vmctl itself (Call): that sets what
+// The package plans through internal/run, and runs everything else through terraform-exec, which starts vmctl itself (Call): that sets what
 // terraform-exec refuses to set, and lets Terraform outlive vmctl.
 package terraform
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"sync"
 	"time"
@@ -64,8 +65,8 @@ type Provider struct {
 
 	preparing sync.Mutex // held during an init
 
-	listing sync.Mutex // guards lister
-	lister  *session   // its init is that of all sessions that list, read and remove workspaces; nil: there was none yet
+	listing sync.Mutex          // guards listers
+	listers map[string]*session // by the Setup of the module: the init of each is that of all sessions that use it
 
 	recalling sync.Mutex // guards observed
 	observed  *recalledStates
@@ -98,9 +99,9 @@ func (p *Provider) Close() error {
 	p.listing.Lock()
 	defer p.listing.Unlock()
 	var err error
-	if p.lister != nil {
-		err = p.lister.close()
+	for _, s := range p.listers {
+		err = errors.Join(err, s.close())
 	}
-	p.lister = nil
+	p.listers = nil
 	return err
 }

@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package run
+
+import "syscall"
+
+func bound() *syscall.SysProcAttr { return nil }

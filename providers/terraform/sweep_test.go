@@ -1,0 +1,61 @@
+package terraform_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/process"
+	"vmctl/providers"
+	"vmctl/providers/terraform"
+)
+
+// The folder of a killed session goes once no Terraform needs it: neither its own one, nor that of a session which uses its init.
+func TestSweep(t *testing.T) {
+	alive, err := process.Host{}.Capture(t.Context(), os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := alive
+	gone.BootID = "of an earlier boot"
+	for _, test := range []struct {
+		name, record string
+		process      process.Identity
+		stays        bool
+	}{
+		{"its Terraform lives", "running", alive, true},
+		{"a Terraform that uses its init lives", "running-vmctl-terraform-2", alive, true},
+		{"its Terraform has ended", "running", gone, false},
+		{"a Terraform that used its init has ended", "running-vmctl-terraform-2", gone, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			temp := t.TempDir()
+			folder := filepath.Join(temp, "vmctl-terraform-1")
+			text, err := json.Marshal(map[string]any{"process": test.process, "command": "apply", "folder": folder})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, test.record), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p, err := terraform.Type(terraform.Host{Temp: temp}).Open(t.Context(), providers.Settings{
+				Name: "cloud", Dir: t.TempDir(), Attrs: cty.ObjectVal(map[string]cty.Value{"dir": cty.StringVal(t.TempDir())}),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(folder); err == nil != test.stays {
+				t.Errorf("the folder is there: %t, want %t", err == nil, test.stays)
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
