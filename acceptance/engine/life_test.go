@@ -19,7 +19,7 @@ import (
 
 // project is a folder with a spec.
 type project struct {
-	t      *testing.T
+	t      testing.TB
 	d      *daemon
 	dir    string
 	home   string
@@ -62,9 +62,9 @@ container "web" {
 }
 `
 
-func newProject(t *testing.T, d *daemon) *project { return projectOf(t, d, main) }
+func newProject(t testing.TB, d *daemon) *project { return projectOf(t, d, main) }
 
-func projectOf(t *testing.T, d *daemon, main string) *project {
+func projectOf(t testing.TB, d *daemon, main string) *project {
 	p := &project{t: t, d: d, main: main, dir: t.TempDir(), home: t.TempDir()}
 	p.archive("one")
 	p.edit()
@@ -113,7 +113,7 @@ type file struct {
 	link string
 }
 
-func archived(t *testing.T, all ...file) []byte {
+func archived(t testing.TB, all ...file) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -62,7 +62,7 @@ func run(m *testing.M) (code int, err error) {
 
 // daemon is a dockerd of a test's own.
 type daemon struct {
-	t   *testing.T
+	t   testing.TB
 	dir string // short: a socket's path has less than 108 bytes
 	cmd *exec.Cmd
 	log *os.File
@@ -72,7 +72,7 @@ type daemon struct {
 // patience limits every wait of these tests.
 const patience = 3 * time.Minute
 
-func newDaemon(t *testing.T) *daemon {
+func newDaemon(t testing.TB) *daemon {
 	dir, err := os.MkdirTemp("/tmp", "e") //nolint:usetesting // the path of a test's folder is too long for sockets
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 // watching is a vmctl engine watch that runs.
 type watching struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
 }
