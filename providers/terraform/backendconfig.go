@@ -28,6 +28,7 @@ func backendConfigOf(s providers.Settings) backendConfig {
 	c := backendConfig{file: ctyread.Text(s.Attrs, "backend_config_file")}
 	if v := ctyread.Attr(s.Attrs, "backend_config"); ctyread.Known(v) {
 		c.values = v.AsValueMap()
+		maps.DeleteFunc(c.values, func(_ string, v cty.Value) bool { return v.IsNull() }) // as Terraform reads one in a block: it is not set
 	}
 	if c.file != "" && !filepath.IsAbs(c.file) {
 		c.file = filepath.Join(s.Files, c.file)

@@ -19,6 +19,10 @@ func TestBackendWorkspaces(t *testing.T) {
 	for _, test := range []struct{ name, program, want string }{
 		{"init selects one", `init) printf only >"$TF_DATA_DIR/environment" ;;
 workspace) if test -e "$TF_DATA_DIR/environment"; then echo selected >&2; exit 1; fi; echo "  only" ;;`, ""},
+		{"a setting is null", `init) for a in "$@"; do case $a in
+  -backend-config=*) if grep null "${a#*=}" >&2 || ! grep path "${a#*=}"; then exit 1; fi ;;
+  esac; done ;;
+workspace) echo "  only" ;;`, ""},
 		{"it has none", `workspace) echo "╷
 │ Error: workspaces not supported
 ╵" >&2; exit 1 ;;`, "the backend remote of the module"},
@@ -40,7 +44,10 @@ workspace) if test -e "$TF_DATA_DIR/environment"; then echo selected >&2; exit 1
 			host := terraform.Host{Program: filepath.Join(dir, "program"), Temp: t.TempDir(), Dir: dir, Environ: []string{"PATH=" + os.Getenv("PATH")}}
 			p, err := terraform.Type(host).Open(t.Context(), providers.Settings{
 				Name: "cloud", Dir: filepath.Join(dir, "d"), Files: dir, Project: providers.Project{Name: "demo", ID: "k7m2qd9x4r"},
-				Attrs: cty.ObjectVal(map[string]cty.Value{"dir": cty.StringVal(dir), "binary": cty.StringVal("./program")}),
+				Attrs: cty.ObjectVal(map[string]cty.Value{
+					"dir": cty.StringVal(dir), "binary": cty.StringVal("./program"),
+					"backend_config": cty.MapVal(map[string]cty.Value{"path": cty.StringVal("p"), "key": cty.NullVal(cty.String)}),
+				}),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -95,7 +95,7 @@ func TestTheNextWorkspaceHasAnotherAddress(t *testing.T) {
 		t.Run(name+", killed before it is made", func(t *testing.T) {
 			w := soiled(t)
 			must(t, w.do("remove_kept", providers.PhaseRemove))
-			w.rename("uno")
+			w.rename()
 			w.create(t)
 			if got := read(t, filepath.Join(w.path, "new")); got != "new\n" {
 				t.Errorf("the file has %q", got)
@@ -110,7 +110,7 @@ func TestTheNextWorkspaceHasAnotherAddress(t *testing.T) {
 				t.Fatal("it was not killed")
 			}
 			w.rewrite = nil
-			w.rename("uno")
+			w.rename()
 			w.create(t)
 			if got := read(t, filepath.Join(w.path, "new")); got != "new\n" {
 				t.Errorf("the file has %q", got)
@@ -119,7 +119,7 @@ func TestTheNextWorkspaceHasAnotherAddress(t *testing.T) {
 		t.Run(name+", of another branch", func(t *testing.T) {
 			w := soiled(t)
 			must(t, w.do("remove_kept", providers.PhaseRemove))
-			w.rename("uno")
+			w.rename()
 			w.branch = "other"
 			w.create(t)
 			w.whole(t)
@@ -139,7 +139,7 @@ func TestTheNextWorkspaceHasAnotherAddress(t *testing.T) {
 			w := soiled(t)
 			must(t, w.do("keep", providers.PhaseFree))
 			must(t, os.Remove(filepath.Join(w.path, "new")))
-			w.rename("uno")
+			w.rename()
 			must(t, w.do("write", providers.PhaseChange))
 			nothingAwaited(t, w)
 		})

@@ -346,7 +346,7 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 				return nil, err
 			}
 		}
-		_ = t.p.await(ctx, t.seen.Repository, t.Address, "") // a repository that is gone brings nothing back
+		_ = t.p.await(ctx, t.seen.Repository, t.Address, "") //nolint:errcheck // a repository that is gone brings nothing back
 	case opRemoveSaved, opRemoveKept:
 		did, err := t.save(ctx)
 		if err != nil {

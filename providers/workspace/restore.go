@@ -111,8 +111,14 @@ func (p *Provider) find(ctx context.Context, w *seen, name string, of []spec.Add
 	if err != nil {
 		return keptSave{}, err
 	}
+	own := saveFolder(w.Owner.Address)
 	i := slices.IndexFunc(all, func(s keptSave) bool {
-		return name == "" && (w.Restoring == "" || s.Commit == w.Restoring) || s.Name == name || s.Ref == name
+		if name != "" {
+			return s.Name == name || s.Ref == name
+		}
+		// Another workspace may have had an earlier address of this one since.
+		mayBeOurs := strings.HasPrefix(s.Ref, own) || s.Branch == w.Branch
+		return s.Commit == w.Restoring || w.Restoring == "" && mayBeOurs
 	})
 	if i < 0 {
 		why := "it has no save " + name

@@ -52,6 +52,24 @@ func TestWhatComesBackIsCompared(t *testing.T) {
 	}
 }
 
+// The newest save is one of the same branch, where another workspace has had an earlier address since.
+func TestTheNewestSaveIsOfTheBranch(t *testing.T) {
+	other := newBench(t, inVM).workspace()
+	w := other.workspace()
+	for _, one := range []*work{other, w} {
+		one.create(t)
+		must(t, os.WriteFile(filepath.Join(one.path, "new"), []byte(one.branch), 0o600))
+		_, err := one.saver().Save(t.Context(), one.id, workspace.SaveOptions{})
+		must(t, err)
+	}
+	must(t, os.Remove(filepath.Join(w.path, "new")))
+	_, err := w.saver().Restore(t.Context(), w.id, workspace.RestoreOptions{Was: []spec.Address{other.address()}})
+	must(t, err)
+	if got := read(t, filepath.Join(w.path, "new")); got != w.branch {
+		t.Errorf("the file has %q", got)
+	}
+}
+
 // Files of the branch that come back can be read by others, as after a checkout; files that git does not know may be meant for
 // one user alone.
 func TestWhatComesBackCanBeRead(t *testing.T) {

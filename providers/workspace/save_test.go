@@ -178,10 +178,8 @@ func (w *work) address() spec.Address {
 	return spec.Address{Kind: spec.Workspace, Name: w.name}
 }
 
-// rename gives a workspace another address, as a moved block does.
-func (w *work) rename(name string) {
-	w.was, w.name = append(w.was, w.address()), name
-}
+// rename gives a workspace the address workspace.uno, as a moved block does.
+func (w *work) rename() { w.was, w.name = append(w.was, w.address()), "uno" }
 
 func (w *work) do(op string, phase providers.Phase) error {
 	inv, err := w.provider.Observe(w.t.Context(), providers.Query{})

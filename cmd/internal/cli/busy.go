@@ -38,10 +38,11 @@ func (p *project) visitorAddresses(s *state.Snapshot) map[spec.Address][]spec.Ad
 
 // formerly lists the addresses that a resource had before, as its record and the moved blocks say, and that no other has by now.
 func (p *project) formerly(s *state.Snapshot, addr spec.Address) []spec.Address {
-	moved := s.With(planner.Moves(p.config, s)...).Records[addr].Was
-	return slices.DeleteFunc(slices.Clone(moved), func(was spec.Address) bool {
+	records := s.With(planner.Moves(p.config, s)...).Records
+	return slices.DeleteFunc(slices.Clone(records[addr].Was), func(was spec.Address) bool {
 		_, described := p.config.Resource(was)
-		return described
+		_, recorded := records[was]
+		return described || recorded
 	})
 }
 
