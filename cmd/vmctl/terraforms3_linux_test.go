@@ -586,7 +586,9 @@ provider "terraform"`)
 		}{
 			{[]string{"plan"}, 2}, // that of what is not made yet keeps nothing of the backend, and stays
 			{[]string{"apply", "--auto-approve"}, 1},
-			{[]string{"plan", "--detailed-exitcode"}, 1}, {[]string{"plan", "--json"}, 1}, {[]string{"status"}, 1},
+			{[]string{"plan", "--detailed-exitcode"}, 1},
+			{[]string{"plan", "--json"}, 1},
+			{[]string{"status"}, 1},
 		} {
 			out += s.run(0, call.args)
 			seen, err := os.ReadFile(filepath.Join(s.dir, "seen"))
