@@ -12,6 +12,7 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
 )
 
@@ -103,7 +104,13 @@ func (a *app) showResource(ctx context.Context, name string) (err error) {
 			change = &delta.Changes[i]
 		}
 	}
-	shown := view.Shown{Status: a.statusOf(ctx, v, change), Resource: v.resource, Object: v.object, Record: v.record, Own: s.own}
+	status := a.statusOf(ctx, v, change)
+	if v.object != nil && v.system != nil {
+		if facts := describe(ctx, v.system, []providers.Object{*v.object}); facts != nil {
+			status.Facts = view.FactsJSON(facts[0])
+		}
+	}
+	shown := view.Shown{Status: status, Resource: v.resource, Object: v.object, Record: v.record, Own: s.own}
 	a.show(view.ShowJSON(shown), func(screen view.Screen) { view.Show(screen, shown) })
 	return nil
 }

@@ -40,6 +40,9 @@ func (a *app) status(ctx context.Context) (err error) {
 		FormatVersion: view.FormatVersion, Project: s.project.owner.Name, ID: s.project.owner.Lineage(),
 		Settled: settledRun(all), Resources: all,
 	}
+	if a.global.json {
+		s.describe(ctx, &doc)
+	}
 	if s.holder != nil {
 		doc.Lock = view.HolderText(*s.holder)
 	}

@@ -43,6 +43,7 @@ func Show(s Screen, d Shown) {
 	}
 	p.rows(rows)
 	p.conditions(append(slices.Clone(r.Conditions), r.Settled))
+	p.facts(r.Facts)
 	kind := r.Address.Kind
 	if d.Resource != nil {
 		p.heading("Wanted")
@@ -61,6 +62,39 @@ func Show(s Screen, d Shown) {
 		p.rows(recordRows(kind, *d.Record))
 	}
 	p.flush()
+}
+
+// facts lists what the system of an object tells of it beside its attributes.
+func (p *page) facts(f *FactsDocument) {
+	if f == nil {
+		return
+	}
+	var rows []row
+	for _, r := range []row{
+		{name: "names", value: strings.Join(f.Names, ", ")},
+		{name: "image", value: f.Image},
+		{name: "path", value: f.Path},
+		{name: "ports", value: strings.Join(f.Ports, ", ")},
+		{name: "created", value: f.Created},
+		{name: "started", value: f.Started},
+		{name: "ended", value: f.Ended},
+		{name: "digests", value: strings.Join(f.Digests, ", ")},
+		{name: "platform", value: f.Platform},
+	} {
+		if r.value != "" {
+			rows = append(rows, r)
+		}
+	}
+	if f.Size != nil {
+		rows = append(rows, row{name: "size", value: bytesText(*f.Size)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
+		rows = append(rows, row{name: "label " + name, value: f.Labels[name]})
+	}
+	if len(rows) > 0 {
+		p.heading("Facts")
+		p.rows(rows)
+	}
 }
 
 // conditions lists conditions with their reasons, generations and producers.

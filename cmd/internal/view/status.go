@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"vmctl/condition"
+	"vmctl/providers"
 	"vmctl/spec"
 )
 
@@ -20,7 +21,53 @@ type ResourceStatus struct {
 	Conditions []ConditionDocument `json:"conditions"`
 	Settled    ConditionDocument   `json:"settled"`               // true: nothing is left to do about it; else with the reason of what is in the way
 	LastAction *ActionDocument     `json:"last_action,omitempty"` // of a command on this container alone
+	Facts      *FactsDocument      `json:"facts,omitempty"`       // what the system tells of the object beside its attributes
 	Next       []string            `json:"next,omitempty"`        // what to type or do about the state
+}
+
+// FactsDocument holds what a system tells of an object beside its attributes, as JSON. All keys are always there.
+type FactsDocument struct {
+	Names    []string          `json:"names"`
+	Image    string            `json:"image"`
+	Path     string            `json:"path"`
+	Ports    []string          `json:"ports"`
+	Created  string            `json:"created"` // RFC 3339, "" for never or unknown, like the two below
+	Started  string            `json:"started"`
+	Ended    string            `json:"ended"`
+	Digests  []string          `json:"digests"`
+	Platform string            `json:"platform"`
+	Size     *int64            `json:"size"` // bytes; null: it is not known
+	Labels   map[string]string `json:"labels"`
+}
+
+// FactsJSON returns facts as JSON; nil: there are none.
+func FactsJSON(f *providers.Facts) *FactsDocument {
+	if f == nil {
+		return nil
+	}
+	d := FactsDocument{
+		Names: f.Names, Image: f.Image, Path: f.Path, Ports: f.Ports, Created: f.Created, Started: f.Started, Ended: f.Ended,
+		Digests: f.Digests, Platform: f.Platform, Size: f.Size, Labels: f.Labels,
+	}
+	for _, list := range []*[]string{&d.Names, &d.Ports, &d.Digests} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	if d.Labels == nil {
+		d.Labels = map[string]string{}
+	}
+	return &d
+}
+
+// UndeclaredDocument is an object inside of an engine that no block and no record names, as JSON.
+type UndeclaredDocument struct {
+	Inside spec.Address   `json:"inside"`
+	Kind   spec.Kind      `json:"kind"`
+	Name   string         `json:"name"`
+	ID     string         `json:"id"`
+	State  string         `json:"state"`
+	Facts  *FactsDocument `json:"facts"` // null: it is gone, or could not be read
 }
 
 // StatusDocument is `status` as JSON.
@@ -31,6 +78,8 @@ type StatusDocument struct {
 	Lock          string            `json:"lock"`    // the holder of the run lock, "" for nobody
 	Settled       ConditionDocument `json:"settled"` // of all resources; else with the reason of the first that is not
 	Resources     []ResourceStatus  `json:"resources"`
+	// Undeclared has what is in the engines, and neither in the files nor in the state.
+	Undeclared []UndeclaredDocument `json:"undeclared"`
 }
 
 // Status shows every resource with its state and its SSH endpoint.
