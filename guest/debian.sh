@@ -6,7 +6,7 @@
 #
 # Makes OUTDIR/debian.qcow2; does nothing when this version of the guest is there already. As an ordinary user it needs
 # user namespaces (unprivileged_userns_clone) and ids of its own in /etc/subuid. Inside: cloud-init with the NoCloud
-# source, OpenSSH, sudo. Under Lima a short script does the work of cloud-init. The guest boots by the BIOS, has one
+# source, OpenSSH, sudo, git, and Docker, which a test starts. Under Lima a short script does the work of cloud-init. The guest boots by the BIOS, has one
 # root file system on the last partition, which grows to the size of the disk, and lets nobody in whom the cidata disk
 # does not name.
 set -euo pipefail
@@ -25,12 +25,13 @@ packages=(
   systemd-sysv udev kmod dbus
   cloud-init cloud-guest-utils e2fsprogs fdisk
   openssh-server sudo iproute2 sshfs git
+  docker.io iptables
 )
 # Neither is read in a machine that lives for a test.
 leave_out=('/usr/share/man/*' '/usr/share/locale/*' '/usr/share/doc/*' '/usr/share/info/*' '/usr/share/i18n/*')
 
 boot_mib=40
-root_mib=760
+root_mib=1100
 
 say() { printf 'debian guest: %s\n' "$*"; }
 

@@ -20,12 +20,14 @@ type nature struct {
 	isNamed    bool              // its name is all that tells it from others
 	stateAttr  string            // the attribute with its run state, where a command may ask for another; "": there is none
 	manual     bool              // its user runs it, unless its policy says run = "once"
+	publishes  string            // the block with ports of the machine that it is on, at which it listens; "": there is none
+	forwards   string            // the block with ports of this host that lead into it; "": there is none
 	runsIn     spec.Kind         // the kind of the object in which it runs; "": it runs nothing
 }
 
 var natures = map[spec.Kind]nature{
 	spec.VM: {
-		runs: true, command: "vm", takesDisks: true,
+		runs: true, command: "vm", takesDisks: true, forwards: "port_forward",
 		endsWork: []providers.Phase{providers.PhaseDown, providers.PhaseRecover},
 	},
 	spec.Disk:      {isDisk: true},
@@ -33,7 +35,7 @@ var natures = map[spec.Kind]nature{
 	spec.Job:       {manual: true, runsIn: spec.Workspace},
 	spec.Engine:    {isFound: true},
 	spec.Image:     {isNamed: true},
-	spec.Container: {stateAttr: "state"},
+	spec.Container: {stateAttr: "state", publishes: "port"},
 }
 
 // workplace returns the object in which a resource of a kind runs, one of those that it uses; zero: there is none.

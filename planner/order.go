@@ -435,6 +435,7 @@ func (o *orderer) conclude() {
 	o.findBusy()
 	o.findDirty()
 	o.warnUnreleased()
+	o.warnUnreached()
 	o.findReach()
 	p := o.plan
 	kept := make([]Change, 0, len(p.Changes))

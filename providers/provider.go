@@ -53,6 +53,8 @@ type Type struct {
 	// attributes, whatever its name.
 	System func(name string, attrs cty.Value) cty.Value
 	Open   func(context.Context, Settings) (Provider, error)
+	// ForwardsToLoopback says that a forwarded port leads to what listens on the loopback of the guest, too.
+	ForwardsToLoopback bool
 	// Rekey decides how the guest of a VM that is running or not gets other keys. nil: the type
 	// makes no keys.
 	Rekey func(running bool) Verdict

@@ -15,6 +15,8 @@ echo debian >"$root/etc/hostname"
 rm -f "$root"/etc/ssh/ssh_host_*
 
 systemctl --root="$root" --quiet enable systemd-networkd.service ssh.service lima-cidata.service lima-boot.service
+# An engine takes its time to start: a test that needs it says so.
+systemctl --root="$root" --quiet disable docker.service docker.socket containerd.service
 # Nothing here waits for a network that is more than up, and nothing looks after a machine that lives for a test.
 systemctl --root="$root" --quiet mask systemd-networkd-wait-online.service \
   apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \

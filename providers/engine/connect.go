@@ -125,7 +125,7 @@ func (j *connecting) connect(ctx context.Context) (*guard.Outcome, error) {
 	}
 	f.Code, f.Next = "engine_unreachable", providers.Say(
 		"vmctl installs no engine: install one where it is to run, for a VM by a provision script like",
-		"  apt-get update && apt-get install -y docker.io",
+		"  sudo apt-get update && sudo apt-get install -y docker.io && sudo usermod -aG docker \"$(id -un)\"",
 		"and name its socket in `host`, if it is not unix:///var/run/docker.sock")
 	return nil, f
 }

@@ -71,6 +71,7 @@ func Type(h Host) providers.Type {
 			}
 			return cty.ObjectVal(map[string]cty.Value{"name": cty.StringVal(name)})
 		},
+		ForwardsToLoopback: true,
 		Rekey: func(running bool) providers.Verdict {
 			return machine.AtStart(keysAtBoot)(cty.NilVal, cty.NilVal, running)
 		},
