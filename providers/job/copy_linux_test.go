@@ -257,6 +257,29 @@ func writesThereAlone(t *testing.T, p place, name string, test written) {
 	})
 }
 
+// A name that another system would take for one of git's own is a name here: the patch has it.
+func TestEditsOfNamesOfOtherSystems(t *testing.T) {
+	for _, p := range places() {
+		t.Run(string(p), func(t *testing.T) {
+			t.Parallel()
+			dir, _ := dirty(t)
+			if err := os.WriteFile(filepath.Join(dir, "git~2"), []byte("before\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := withGit(t)
+			id := job.ID("j-names-" + string(p))
+			r := p.run(t, s, aCopy{id: id, dir: dir, script: "echo new >git~1; echo after >git~2", scope: job.WorkingTree})
+			want := []job.Edit{{"git~1", job.Added}, {"git~2", job.Edited}}
+			if diff := cmp.Diff(want, r.Edits); diff != "" || r.Status != job.Completed {
+				t.Errorf("%s (%s): edits (-want +got):\n%s\n%q", r.Status, r.Reason, diff, r.Warnings)
+			}
+			if patch := has(t, s.Path(id, ""), "patch"); !strings.Contains(patch, "+new\n") || !strings.Contains(patch, "+after\n") {
+				t.Errorf("the patch:\n%s", patch)
+			}
+		})
+	}
+}
+
 // row J68, of a git that fails
 func TestWithoutGitNoCopyIsMade(t *testing.T) {
 	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}

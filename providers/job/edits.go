@@ -33,11 +33,11 @@ const (
 )
 
 // remembering returns git in the tree of the copy with the repository of the copy. No attribute of a file changes what it
-// remembers.
+// remembers, and names that other systems do not bear are names here.
 func (c *workCopy) remembering() gitx.Git {
 	return gitx.Git{Runner: c.git, Dir: c.tree(), Options: []string{
 		"-c", "core.autocrlf=false", "-c", "core.fileMode=true", "-c", "core.symlinks=true", "-c", "core.safecrlf=false",
-		"-c", "core.bare=false", "--git-dir=" + c.repository(), "--work-tree=" + c.tree(),
+		"-c", "core.bare=false", "-c", "core.protectNTFS=false", "-c", "core.protectHFS=false", "--git-dir=" + c.repository(), "--work-tree=" + c.tree(),
 	}}
 }
 

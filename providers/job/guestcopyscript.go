@@ -51,7 +51,7 @@ for f do
   done
   if [ -L "$f" ] || [ -f "$f" ]; then printf "%s\0" "$f"; fi
 done' sh >"$c/files"
-git -c core.autocrlf=false -c core.fileMode=true -c core.symlinks=true -c core.bare=false --git-dir="$c/repository" --work-tree="$2" \
+git -c core.autocrlf=false -c core.fileMode=true -c core.symlinks=true -c core.bare=false -c core.protectNTFS=false -c core.protectHFS=false --git-dir="$c/repository" --work-tree="$2" \
   update-index -z --add --remove --stdin <"$c/files"
 rm "$c/files"`
 
