@@ -62,6 +62,12 @@ func (p *Engines) shownContext(k providers.Known, socket string) cty.Value {
 func (j *connecting) setContext(ctx context.Context) (*guard.Outcome, error) {
 	wanted, before := contextName(j.Want), contextName(j.Prior)
 	var said []string
+	if wanted != "" { // first: where its name is taken, the earlier one stays
+		if err := j.writeContext(wanted); err != nil {
+			return nil, err
+		}
+		said = append(said, "docker --context "+wanted+" leads to it")
+	}
 	if before != "" && before != wanted {
 		removed, err := j.removeContext(before)
 		if err != nil {
@@ -72,10 +78,6 @@ func (j *connecting) setContext(ctx context.Context) (*guard.Outcome, error) {
 	if wanted == "" {
 		return guard.Did(providers.Done, said...), nil
 	}
-	if err := j.writeContext(wanted); err != nil {
-		return nil, err
-	}
-	said = append(said, "docker --context "+wanted+" leads to it")
 	if ctyread.Text(ctyread.Attr(j.Want, "docker_context"), "make_current") == whenBroken {
 		made, err := j.makeCurrent(ctx, wanted)
 		if err != nil {

@@ -330,6 +330,11 @@ func TestContextIsObserved(t *testing.T) {
 	if _, err := engineChange(t.Context(), t, p, replaced, want); err != nil || f.text(f.config()) != ours || f.text(f.metaPath("ours")) != made {
 		t.Errorf("its engine was replaced, and the context is %q, and config.json %q; %v", f.text(f.metaPath("ours")), f.text(f.config()), err)
 	}
+	f.hasContext("taken", otherMeta)
+	taken := providers.Change{Action: providers.Update, Want: withContext("taken", "never"), Object: &o, Edits: []providers.Edit{{Path: "docker_context.name"}}}
+	if _, err := engineChange(t.Context(), t, p, taken, want); err == nil || f.text(f.metaPath("ours")) != made || f.text(f.metaPath("taken")) != otherMeta {
+		t.Errorf("its new name is taken, and the context is %q: %v", f.text(f.metaPath("ours")), err)
+	}
 	renamed := providers.Change{Action: providers.Update, Want: withContext("renamed", "never"), Object: &o, Edits: []providers.Edit{{Path: "docker_context.name"}}}
 	if _, err := engineChange(t.Context(), t, p, renamed, want); err != nil {
 		t.Fatal(err)
