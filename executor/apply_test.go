@@ -682,3 +682,29 @@ func TestAPanicIsAFailure(t *testing.T) {
 		t.Errorf("started %d times:\n%s", starts, strings.Join(b.log, "\n"))
 	}
 }
+
+// Nobody knows what is inside of a VM that is imported, once the record of something in which people work was removed by hand.
+func TestAnImportAfterWorkWasForgotten(t *testing.T) {
+	for _, forgotten := range []bool{false, true} {
+		b := newBench(t, "vm \"a\" {}\n")
+		b.must()
+		id := b.records()["vm.a"].ID
+		b.spec("removed {\n  from    = vm.a\n  destroy = false\n}\n")
+		b.must()
+		if forgotten {
+			journal, err := b.folder.Open(t.Context(), state.Owner{Command: "state rm"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := spec.Address{Kind: spec.Workspace, Name: "w"}
+			if err := errors.Join(journal.Append(t.Context(), state.Entry{Kind: state.Note, Op: state.Forgotten, Run: "rm", Address: w, ID: "w1"}), journal.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.spec(fmt.Sprintf("vm \"a\" {}\nimport {\n  to = vm.a\n  id = %q\n}\n", id))
+		b.must()
+		if r := b.records()["vm.a"]; r.ID != id || r.Found != forgotten {
+			t.Errorf("work was forgotten: %t; its record is of %s, found %t", forgotten, r.ID, r.Found)
+		}
+	}
+}

@@ -72,10 +72,10 @@ func memoryType() providers.Type {
 
 func (m *memory) Close() error { return nil }
 
-func (m *memory) Observe(context.Context, providers.Query) (providers.Inventory, error) {
+func (m *memory) Observe(_ context.Context, q providers.Query) (providers.Inventory, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var inv providers.Inventory
+	inv := providers.Inventory{Found: map[spec.Address]providers.ID{}}
 	for id, o := range m.objects {
 		state, running := providers.StateOff, o.running
 		if running {
@@ -90,6 +90,7 @@ func (m *memory) Observe(context.Context, providers.Query) (providers.Inventory,
 			Attrs: o.attrs, Fingerprint: o.fingerprint(id), Holds: o.ports,
 		})
 	}
+	inv.FindImports(q)
 	return inv, nil
 }
 

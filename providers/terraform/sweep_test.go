@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/process"
+	"vmctl/internal/scratch"
 	"vmctl/providers"
 	"vmctl/providers/terraform"
 )
@@ -41,8 +42,10 @@ func TestSweep(t *testing.T) {
 			if err := os.Mkdir(folder, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(folder, test.record), text, 0o600); err != nil {
-				t.Fatal(err)
+			for name, text := range map[string][]byte{test.record: text, scratch.LockName: nil} {
+				if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			p, err := terraform.Type(terraform.Host{Temp: temp}).Open(t.Context(), providers.Settings{
 				Name: "cloud", Dir: t.TempDir(), Attrs: cty.ObjectVal(map[string]cty.Value{"dir": cty.StringVal(t.TempDir())}),
