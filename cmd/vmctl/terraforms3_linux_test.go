@@ -453,7 +453,7 @@ func TestTerraformS3Moved(t *testing.T) {
 			s.types(out, "once the module is initialised, run ")
 			_, out, _ = strings.Cut(out, "once the module is initialised, run ")
 		}
-		s.quiet(func() { s.run(0, plan, "No changes") })
+		s.quiet(func() { s.run(2, plan, "files of its module changed since it was applied last", "nothing to change") })
 		for _, size := range []string{"one", "b"} {
 			s.edit(fmt.Sprintf("size = %q", size), `size = "two"`)
 		}

@@ -205,15 +205,15 @@ func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
 			Err: fmt.Errorf("%s %s: %s would destroy resources, and the plan did not show it: %s", j.Op, j.Address, j.p.tool(), strings.Join(losing, ", ")),
 		}
 	}
-	if len(planned.changes) == 0 && j.seen != nil {
+	if planned.isEmpty() && j.seen != nil {
 		return guard.Did(providers.AlreadyTrue, string(j.p.tool())+" has nothing to change"), nil
 	}
 	if err := j.carryOut(ctx, name); err != nil {
 		return nil, j.explainExisting(ctx, errors.Join(err, j.noteEmptied(ctx, name)), name)
 	}
 	var evidence []string
-	for _, c := range planned.changes {
-		evidence = append(evidence, c.String())
+	for _, act := range planned.acts() {
+		evidence = append(evidence, act.Text)
 	}
 	return guard.Did(providers.Done, evidence...), nil
 }
@@ -223,7 +223,7 @@ func (j *job) checkApplied(context.Context) error {
 	if j.seen == nil {
 		return nil
 	}
-	if err := j.copyState(); err != nil {
+	if err := errors.Join(j.copyState(), j.noteApplied()); err != nil {
 		return err
 	}
 	return j.checkOutputs()

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/internal/parallel"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -50,7 +52,13 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 			forgotten = append(forgotten, missing{*known, now.seen})
 			continue
 		}
-		inv.Objects = append(inv.Objects, p.object(now.seen, known))
+		o := p.object(now.seen, known)
+		if known != nil && known.Want != cty.NilVal && unread == nil && now.seen.made() {
+			if due := p.moduleDue(now.seen, module); due != nil {
+				o.Due = append(o.Due, *due)
+			}
+		}
+		inv.Objects = append(inv.Objects, o)
 	}
 	folders, err := p.folders()
 	if err != nil {

@@ -162,13 +162,22 @@ func (p *Provider) joinCopy(ctx context.Context, s *session, add joining, into t
 // preview holds the changes that Terraform would make.
 type preview struct {
 	changes []resourceChange
+	outputs []string // that would get another value, or go; sorted
 }
+
+// isEmpty reports whether Terraform would change nothing, its state neither.
+func (p *preview) isEmpty() bool { return len(p.changes) == 0 && len(p.outputs) == 0 }
 
 // acts returns the changes for a plan.
 func (p *preview) acts() []providers.Act {
 	var all []providers.Act
 	for _, c := range p.changes {
 		all = append(all, providers.Act{Text: c.String(), Applies: c.applies})
+	}
+	if len(p.changes) == 0 { // else they follow from what changes
+		for _, name := range p.outputs {
+			all = append(all, providers.Act{Text: "update output " + name, Applies: providers.Live})
+		}
 	}
 	return all
 }
@@ -241,5 +250,11 @@ func previewOf(plan *tfjson.Plan, reasons map[string]string) *preview {
 		}
 		p.changes = append(p.changes, c)
 	}
+	for name, o := range plan.OutputChanges {
+		if !o.Actions.NoOp() {
+			p.outputs = append(p.outputs, name)
+		}
+	}
+	slices.Sort(p.outputs)
 	return &p
 }

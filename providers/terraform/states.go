@@ -98,7 +98,7 @@ func workspaceOf(all []workspace, id providers.ID) *workspace {
 // removeFolders removes what vmctl and Terraform keep about a workspace on this machine.
 func (p *Provider) removeFolders(name string) error {
 	// The state goes last: a later run finds what is left by it.
-	for _, path := range []string{p.dataPath(name), p.copyPath(name)} {
+	for _, path := range []string{p.dataPath(name), p.copyPath(name), p.appliedPath(name)} {
 		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (l localStates) remove(_ context.Context, name string) error { return l.p.r
 
 func (l localStates) release(_ context.Context, name string) (string, error) {
 	to := filepath.Join(l.p.statesDir(), releasedPrefix+name)
-	if err := os.RemoveAll(l.p.copyPath(name)); err != nil {
+	if err := errors.Join(os.RemoveAll(l.p.copyPath(name)), os.RemoveAll(l.p.appliedPath(name))); err != nil {
 		return "", err
 	}
 	return to, os.Rename(filepath.Join(l.p.statesDir(), name), to)
