@@ -167,6 +167,15 @@ func (h *house) domains() []string {
 	})
 }
 
+// pools are the names of the pools that vmctl made for the house. A name that only ends like it, as
+// "inside" does for "side", is of another house on the same libvirt.
+func (h *house) pools() []string {
+	h.t.Helper()
+	return slices.DeleteFunc(strings.Fields(h.virsh("pool-list", "--all", "--name")), func(name string) bool {
+		return !strings.HasPrefix(name, "vmctl-"+h.settings.Project.Name+"-")
+	})
+}
+
 // traces are the domains of the house, their processes and files. What a guest
 // writes by itself is left out.
 func (h *house) traces() []string {
@@ -178,9 +187,6 @@ func (h *house) traces() []string {
 	for _, pid := range h.processes() {
 		all = append(all, fmt.Sprintf("process %d", pid))
 	}
-	pools := slices.DeleteFunc(strings.Fields(h.virsh("pool-list", "--all", "--name")), func(name string) bool {
-		return !strings.HasPrefix(name, "vmctl-"+h.settings.Project.Name+"-")
-	})
 	err := filepath.WalkDir(h.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && (d.IsDir() || d.Name() == "keys.lock") { // which stays for good
 			return nil
@@ -200,7 +206,7 @@ func (h *house) traces() []string {
 		h.t.Error(err)
 	}
 	slices.Sort(all)
-	return append(all, pools...)
+	return append(all, h.pools()...)
 }
 
 var consoleLog = regexp.MustCompile(`\.console\.log$`)

@@ -302,10 +302,10 @@ func (h *house) nothing() {
 	if pids := h.processes(); len(pids) > 0 {
 		h.t.Errorf("processes are left: %v", pids)
 	}
-	if domains := h.virsh("list", "--all", "--name"); strings.Contains(domains, h.settings.Project.Name+".") {
+	if domains := h.domains(); len(domains) > 0 {
 		h.t.Errorf("domains are left: %s", domains)
 	}
-	if pools := h.virsh("pool-list", "--all", "--name"); strings.Contains(pools, h.settings.Project.Name) {
+	if pools := h.pools(); len(pools) > 0 {
 		h.t.Errorf("pools are left: %s", pools)
 	}
 	err := filepath.WalkDir(h.dir, func(path string, d os.DirEntry, err error) error {
