@@ -9,7 +9,6 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 
-	"vmctl/internal/clock"
 	"vmctl/providers"
 	"vmctl/spec"
 )
@@ -66,6 +65,7 @@ func (p *Objects) isBeingRemoved(ctx context.Context, s seen) bool {
 
 // awaitAbsent waits until no list of the engine shows an object that was removed.
 func (p *Objects) awaitAbsent(ctx context.Context, s seen) error {
+	sleep := soonFirst()
 	for {
 		listed, err := p.isListed(ctx, s)
 		if err != nil && ctx.Err() == nil {
@@ -74,7 +74,7 @@ func (p *Objects) awaitAbsent(ctx context.Context, s seen) error {
 		if err == nil && !listed {
 			return nil
 		}
-		if clock.Sleep(ctx, absentPoll) != nil {
+		if sleep(ctx, absentPoll) != nil {
 			return fmt.Errorf("it was removed, and the engine still lists it: %w", context.Cause(ctx))
 		}
 	}

@@ -167,11 +167,22 @@ func (j *job) end(ctx context.Context, s *seen) (stop.Result, error) {
 	}
 	policy := stopPolicy(j.Policy)
 	policy.StillSays = providers.Say(fmt.Sprintf("allow force in the stop block of %s, or give it more grace", j.Address))
-	r, err := stop.Stop(ctx, &target{j: j, id: s.id, signal: s.stop}, policy, stop.Clock{Now: time.Now, Sleep: clock.Sleep}, j.log)
+	r, err := stop.Stop(ctx, &target{j: j, id: s.id, signal: s.stop}, policy, stop.Clock{Now: time.Now, Sleep: soonFirst()}, j.log)
 	if err != nil {
 		return r, fmt.Errorf("%s %s: %w", j.Op, j.Address, err)
 	}
 	return r, nil
+}
+
+// soonFirst returns a function that sleeps, a hundredth of a second the first time and twice as long each further time, up to what it is
+// asked for: most that ends does so at once.
+func soonFirst() func(ctx context.Context, d time.Duration) error {
+	next := 10 * time.Millisecond
+	return func(ctx context.Context, d time.Duration) error {
+		now := min(next, d)
+		next = min(2*next, time.Minute)
+		return clock.Sleep(ctx, now)
+	}
 }
 
 // target is a container that is to end. Its exit code does not tell how it ended: vmctl requests and forces by itself.
