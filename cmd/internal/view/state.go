@@ -85,7 +85,7 @@ type StateLeft struct {
 func Stays(l StateLeft) string {
 	text := l.Address.String() + ": " + l.describe() + " stays as it is: nothing of it is stopped or deleted; the next plan "
 	if l.InFiles {
-		return text + "takes it back, since it is in the files"
+		return text + "takes it back, since it is in the files, or makes a new one if it is gone"
 	}
 	return text + "reports it as an orphan"
 }
