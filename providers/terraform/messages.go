@@ -45,6 +45,12 @@ type message struct {
 		Summary  string `json:"summary"`
 		Detail   string `json:"detail"`
 		Address  string `json:"address"`
+		Range    struct {
+			Filename string `json:"filename"`
+			Start    struct {
+				Line int `json:"line"`
+			} `json:"start"`
+		} `json:"range"`
 	} `json:"diagnostic"`
 }
 
@@ -79,8 +85,11 @@ func (m *messages) line(line []byte) {
 	case "diagnostic":
 		if got.Diagnostic.Severity == "error" {
 			text := got.Diagnostic.Summary
-			if got.Diagnostic.Address != "" {
+			switch where := got.Diagnostic.Range; {
+			case got.Diagnostic.Address != "":
 				text = got.Diagnostic.Address + ": " + text
+			case where.Filename != "":
+				text = fmt.Sprintf("%s:%d: %s", where.Filename, where.Start.Line, text)
 			}
 			if detail := strings.Join(strings.Fields(got.Diagnostic.Detail), " "); detail != "" {
 				text += ": " + detail
