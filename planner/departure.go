@@ -59,7 +59,7 @@ func DriftOf(c *spec.Config, d Delta, s *state.Snapshot) Drift {
 		case providers.FindOrphan, providers.FindCopy, providers.FindLeftover, providers.FindSnapshot, providers.FindNoKey,
 			providers.FindInterrupted, providers.FindDirty, providers.FindStaleLock, providers.FindHeldLock, providers.FindBusy,
 			providers.FindOutdated, providers.FindJobEnded, providers.FindNotRun, providers.FindUnmanaged, providers.FindRetained, providers.FindStateBehind,
-			providers.FindHookFailed, providers.FindUnsynced, providers.FindUnsealed, providers.FindCheck:
+			providers.FindHookFailed, providers.FindUnsynced, providers.FindUnsealed, providers.FindUnasked, providers.FindCheck:
 		default:
 			panic("unknown finding " + string(f.Kind))
 		}

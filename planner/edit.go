@@ -350,6 +350,14 @@ func joined(edits, others []providers.Edit) []providers.Edit {
 	return edits
 }
 
+// foundEdits returns the edits that the system of an object has found. An address that goes back to its record has none.
+func (d *differ) foundEdits(c *Change) []providers.Edit {
+	if d.options.Revert[c.Address] {
+		return nil
+	}
+	return c.Object.Edits
+}
+
 // providerEdit returns the edit that would move an object to another system. It is always
 // refused.
 func (d *differ) providerEdit(c *Change) []providers.Edit {

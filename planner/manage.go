@@ -116,6 +116,7 @@ func (d *differ) manage(c *Change) {
 			pending = asItRuns(pending, edits(overlay(before, o.Live).Value, c.Change.Want, attrs, stays))
 		}
 		c.Edits = joined(pending, c.Edits)
+		c.Edits = joined(c.Edits, d.foundEdits(c))
 		c.Edits = append(c.Edits, d.nameEdit(c)...)
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
 		c.Mark = markEdit(c)

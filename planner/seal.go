@@ -122,6 +122,7 @@ type sealed struct {
 	Needs                  []spec.Address
 	Uses                   map[spec.Address]providers.Used
 	Preview                *providers.Preview `json:",omitempty"`
+	Found                  []value            `json:",omitempty"` // what the edits that the system of the object has found lead to
 }
 
 func (c *Change) sum(key state.DigestKey) (string, error) {
@@ -139,6 +140,15 @@ func (c *Change) sum(key state.DigestKey) (string, error) {
 		var err error
 		if *part.into, err = valueOf(part.from, key); err != nil {
 			return "", err
+		}
+	}
+	if c.Object != nil {
+		for _, e := range c.Object.Edits {
+			after, err := valueOf(e.After, key)
+			if err != nil {
+				return "", err
+			}
+			s.Found = append(s.Found, after)
 		}
 	}
 	return digest(s)

@@ -237,6 +237,9 @@ type Object struct {
 	// Due lists what the block of the object lets an apply do with it though it is as wanted, in the order in which it is
 	// to be done. It is judged by Known.Policy.
 	Due []Due
+	// Edits lists what an apply is to change although the block says the same, as the system found: a name of an image
+	// that leads to another content in its registry by now. Their paths are those of computed attributes.
+	Edits []Edit
 	// Volatile says that everything inside of the object is lost when it goes down: its root is in memory.
 	Volatile bool
 	// Protected is the reason why the system lets nobody remove the object; "": it would.

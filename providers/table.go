@@ -164,6 +164,7 @@ const (
 	FindJobEnded    FindingKind = "job_ended"    // a job that has not completed
 	FindNotRun      FindingKind = "not_run"      // a job that is not run, because it may have run before
 	FindCheck       FindingKind = "failed_check" // a condition of the spec is false
+	FindUnasked     FindingKind = "unasked"      // what its block asks for each time could not be asked, such as a registry
 	FindUnknown     FindingKind = "unknown"      // could not be read
 )
 

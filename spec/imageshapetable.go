@@ -21,6 +21,10 @@ var imageShape = Block{
 			Name: "archive_sha256", Type: cty.String, Derived: true, DigestOf: "archive",
 			Doc: "The digest of archive; null without one.",
 		},
+		{
+			Name: "pull", Type: cty.String, Default: cty.StringVal("missing"), OneOf: []string{"missing", "always", "never"}, Policy: true,
+			Doc: "When it is pulled: where it is missing, always when its name in the registry leads to another content by now, or never. Of no effect with archive.",
+		},
 		ownAddress,
 		{
 			Name: "id", Type: cty.String, Computed: true,
@@ -30,7 +34,11 @@ var imageShape = Block{
 			Name: "image_id", Type: cty.String, Computed: true,
 			Doc: "The engine's own identity of its content.",
 		},
+		{
+			Name: "digest", Type: cty.String, Computed: true,
+			Doc: "The digest under which its registry has it; null where no registry gave it.",
+		},
 	},
 	Blocks: []Block{timeoutsBlock, lifecycleBlock},
-	Later:  []string{"build", "force", "pull"},
+	Later:  []string{"build", "force"},
 }

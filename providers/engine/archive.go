@@ -96,7 +96,7 @@ func archived(path string) (map[string][]string, error) {
 
 // loaded returns the outcome for an image that is there because another block of the same archive was loaded meanwhile.
 func (j *job) loaded() (*guard.Outcome, error) {
-	if j.Op != opLoad || j.seen == nil || j.Expect != "" {
+	if j.Op != opLoad || j.seen == nil || j.Expect == j.seen.fingerprint() {
 		return nil, nil
 	}
 	all, err := archived(j.archivePath())

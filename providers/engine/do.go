@@ -185,7 +185,11 @@ func (j *job) Verb() (guard.Verb, error) {
 	}
 	switch j.Op {
 	case opMake, opLoad, opPull:
-		return guard.Verb{Need: guard.Making, Done: j.made, Act: j.orBack(j.make), Check: j.exists}, nil
+		need := guard.Making
+		if j.Phase == providers.PhaseChange {
+			need = guard.Present
+		}
+		return guard.Verb{Need: need, Done: j.made, Act: j.orBack(j.make), Check: j.exists}, nil
 	case opUpdate:
 		return guard.Verb{Done: guard.If(j.isUpdated, "it is as wanted"), Act: j.update}, nil
 	case opStart:

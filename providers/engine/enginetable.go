@@ -24,7 +24,7 @@ var engineKinds = map[spec.Kind]map[string]providers.Attribute{spec.Engine: {
 var objectKinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.Image: {
 		"engine": {}, "ref": {}, "archive": {Judge: sameFile, StaysUp: true}, "archive_sha256": {},
-		"id": {Computed: true}, "image_id": {Computed: true},
+		"id": {Computed: true}, "image_id": {Computed: true}, "digest": {Computed: true},
 	},
 	spec.Volume: {
 		"engine": {}, "name": {}, "driver": {}, "labels": {},
@@ -106,4 +106,5 @@ var predefined = map[string]bool{"bridge": true, "host": true, "none": true, "de
 const (
 	requestTimeout = 20 * time.Second // of a request that is answered at once
 	quick          = time.Minute      // of a step
+	registryLimit  = 10 * time.Second // of the questions to registries for one plan
 )

@@ -122,12 +122,7 @@ func (j *job) failed(err error) error {
 func (j *job) fetch(ctx context.Context) error {
 	ref := canonical(ctyread.Text(j.Want, "ref"))
 	if j.Op == opPull {
-		j.log(providers.Progress{Text: "pulling " + ref})
-		answer, err := j.p.c.ImagePull(ctx, ref, client.ImagePullOptions{})
-		if err != nil {
-			return err
-		}
-		return answer.Wait(ctx)
+		return j.pull(ctx, ref)
 	}
 	if err := j.takesNone(ctx); err != nil {
 		return err

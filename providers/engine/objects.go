@@ -77,6 +77,7 @@ func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inv
 	}
 	p.containers(ctx, q, &inv, images)
 	p.adoptImages(q, &inv)
+	p.askRegistries(ctx, q, &inv, images)
 	sortObjects(inv.Objects)
 	slices.SortFunc(inv.Unknown, func(a, b providers.Unknown) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
@@ -293,7 +294,10 @@ func (s seen) values(id providers.ID) map[string]cty.Value {
 	case spec.Volume, spec.Network:
 		all["driver"] = cty.StringVal(s.driver)
 	case spec.Image:
-		all["image_id"] = cty.StringVal(s.imageID)
+		all["image_id"], all["digest"] = cty.StringVal(s.imageID), cty.NullVal(cty.String)
+		if digests := s.digestsOf(s.id); len(digests) > 0 {
+			all["digest"] = cty.StringVal(digests[0])
+		}
 	default:
 		panic("unknown kind " + string(s.kind))
 	}

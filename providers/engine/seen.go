@@ -36,6 +36,7 @@ type seen struct {
 	networks  []string // that a container is on
 	volumes   []string // that a container mounts
 	tags      int      // of an image: how many names it has
+	digests   []string // of an image: the names with digests under which registries have it
 	driver    string
 	inspected bool
 }
@@ -215,6 +216,7 @@ func listedImages(raw json.RawMessage) []seen {
 	var tags []string
 	f.read("Id", &one.imageID)
 	f.read("RepoTags", &tags)
+	f.read("RepoDigests", &one.digests)
 	f.read("Labels", &one.labels)
 	one.flaw = f.flaw
 	var all []seen

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,7 +36,12 @@ func (p *Objects) Steps(c providers.Change) ([]providers.Step, error) {
 	case providers.Create:
 		s.make()
 	case providers.ReplaceIt:
-		s.replace()
+		switch {
+		case s.keepsName():
+			s.renew()
+		default:
+			s.replace()
+		}
 	case providers.RestartIt:
 		s.restart()
 	case providers.Update, providers.Import, providers.Recover, providers.Start, providers.Stop:
@@ -50,20 +56,57 @@ func (p *Objects) Steps(c providers.Change) ([]providers.Step, error) {
 	default:
 		panic("unknown action " + string(c.Action))
 	}
+	if s.pulls() && ctyread.Text(c.Policy, "pull") == pullNever {
+		return nil, neverPulled(c)
+	}
 	return s.all, nil
+}
+
+// makeOp returns the operation that makes an object as wanted.
+func (s *steps) makeOp() string {
+	switch {
+	case s.change.Kind != spec.Image:
+		return opMake
+	case isPulled(s.change.Want):
+		return opPull
+	default:
+		return opLoad
+	}
+}
+
+// makeLimit returns how long it may take to make an object.
+func (s *steps) makeLimit() time.Duration {
+	return ctyread.Seconds(ctyread.Attr(s.change.Policy, "timeouts"), "create", 30*time.Minute)
+}
+
+// pulls reports whether a step pulls an image.
+func (s *steps) pulls() bool {
+	return slices.ContainsFunc(s.all, func(step providers.Step) bool { return step.Op == opPull })
+}
+
+// keepsName reports whether an image is replaced by one that gets its name in the same engine.
+func (s *steps) keepsName() bool {
+	c := s.change
+	moves := func(e providers.Edit) bool { return e.Path == "engine" || e.Path == "ref" }
+	return c.Kind == spec.Image && len(c.Edits) > 0 && !slices.ContainsFunc(c.Edits, moves)
+}
+
+// renew adds the step that gives the name of an image to another content. Until that is there, the name leads to the one before,
+// and so does the record. What the name led to goes once nobody uses it.
+func (s *steps) renew() {
+	step := s.add(s.makeOp(), providers.PhaseChange, s.change.ID)
+	step.Timeout = s.makeLimit()
+	for _, e := range s.change.Edits {
+		if e.Path == "digest" && step.Op == opPull {
+			step.Args = pinned{e.After.AsString()}
+		}
+	}
 }
 
 func (s *steps) make() {
 	c := s.change
-	op := opMake
-	if c.Kind == spec.Image {
-		op = opPull
-		if ctyread.Text(c.Want, "archive") != "" {
-			op = opLoad
-		}
-	}
-	step := s.add(op, providers.PhaseMake, c.ID)
-	step.Timeout = ctyread.Seconds(ctyread.Attr(c.Policy, "timeouts"), "create", 30*time.Minute)
+	step := s.add(s.makeOp(), providers.PhaseMake, c.ID)
+	step.Timeout = s.makeLimit()
 	step.Takes = takes(c)
 	if c.Kind == spec.Container {
 		s.bring(stateCreated, ctyread.Text(c.Want, "state"), c.ID)
