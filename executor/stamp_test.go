@@ -60,7 +60,7 @@ func (b *bench) during(step string, look func()) {
 // rows X06, X20, L47, E03, E05: the condition of a VM through its life, as a reader sees it while a long step runs. A condition of an
 // earlier generation satisfies no wait for the one that is being applied.
 //
-// row E25, of a VM whose edit restarts it: an engine has no such edit yet
+// row E25, of a VM whose edit restarts it
 func TestReadersSeeConditionsOfARunningApply(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")
 	b.during("start vm.a", func() {

@@ -46,7 +46,7 @@ func (o *orderer) insideBlocks() bool {
 	for _, i := range o.inwards {
 		child := &o.plan.Changes[i]
 		for j := range o.around(i) {
-			if !o.abandons(j) || !o.isKept(i) {
+			if !o.abandons(j) || !o.isKept(i) && !o.isLeftIn(i, j) {
 				continue
 			}
 			if o.retainAround(j, i) {
@@ -101,7 +101,15 @@ func (o *orderer) isKept(i int) bool {
 func (o *orderer) isShutIn(i int) bool {
 	c := &o.plan.Changes[i]
 	sleep := o.world.System(c.System).sleep
-	return c.Record != nil && c.Want != nil && (sleep == resting || sleep == starting) && c.Want.Inside != c.Inside
+	asleep := sleep == resting || sleep == starting || sleep == switching || sleep == inapplicable
+	return c.Record != nil && c.Want != nil && asleep && c.Want.Inside != c.Inside
+}
+
+// isLeftIn reports whether an object stays in another one of which vmctl only lets go, and was not read because it is not
+// applicable: nobody would find it again.
+func (o *orderer) isLeftIn(i, j int) bool {
+	c := &o.plan.Changes[i]
+	return o.world.System(c.System).IsInapplicable() && c.Record != nil && c.Action != providers.Forget && natures[o.plan.Changes[j].Kind].isFound
 }
 
 // isNow reports whether something is done about a change in this round, isLate whether it

@@ -64,12 +64,12 @@ func (o *orderer) stranded() bool {
 			if !planned || !o.active(j) || !o.awaits(j, c.Address) {
 				continue
 			}
-			again = o.block(j, Block{
-				Cause: CauseOff,
-				Problem: providers.Refuse(
-					fmt.Sprintf("it refers to %s, which is made once %s runs", c.Address, c.Inside),
-					providers.Say(fmt.Sprintf("write running = true into %s, or leave out the reference", c.Inside))),
-			}) || again
+			why, next := fmt.Sprintf("it refers to %s, which is made once %s runs", c.Address, c.Inside), fmt.Sprintf("write running = true into %s, or leave out the reference", c.Inside)
+			if in := o.world.System(c.Aim().System); in.setting != "" {
+				why = fmt.Sprintf("it refers to %s, which is not made while %s has %s", c.Address, in.off, in.setting)
+				next = fmt.Sprintf("write another %s into %s, or leave out the reference", settingName(in.off.Kind), in.off)
+			}
+			again = o.block(j, Block{Cause: CauseOff, Problem: providers.Refuse(why, providers.Say(next))}) || again
 		}
 	}
 	return again
@@ -94,6 +94,9 @@ func (o *orderer) fate(i int) bool {
 		parent, planned := o.index[c.Inside]
 		action := o.plan.Changes[parent].Action
 		return o.resting(i, planned && o.active(parent) && (action == providers.Destroy || action == providers.Forget))
+	}
+	if o.world.System(c.System).IsInapplicable() {
+		return o.inapplicable(i)
 	}
 	if c.To == nil || o.world.System(c.System).sleep != "" {
 		o.reach(i, c.Place, c.Object == nil || (c.with != spec.Address{}))
@@ -147,6 +150,16 @@ func (o *orderer) reach(i int, in Place, makes bool) {
 		} else {
 			o.idle[i] = fmt.Sprintf("%s is off: what is inside of it is not read", system.off)
 		}
+		return
+	case switching:
+		if by, planned := o.index[system.off]; planned && o.active(by) && comesUp(o.steps(by)) {
+			o.wait(i, system.off)
+		} else {
+			o.idle[i] = system.unread().Error()
+		}
+		return
+	case inapplicable: // it is to be made there
+		o.idle[i] = system.whyInapplicable()
 		return
 	case nowhere:
 		return
@@ -242,6 +255,43 @@ func (o *orderer) resting(i int, parentGoes bool) bool {
 	default:
 		c.Action = providers.NoOp
 		o.idle[i] = fmt.Sprintf("%s is off and stays so: what is inside of it is not read", off)
+		return false
+	}
+}
+
+// inapplicable decides about a change inside of an object under a setting of which nothing inside is managed. It stays as it is
+// recorded, unless a machine around it goes, and all inside with that. It reports whether it blocked the change or gave it
+// another action.
+func (o *orderer) inapplicable(i int) bool {
+	c, system := &o.plan.Changes[i], o.world.System(o.plan.Changes[i].System)
+	going := (c.Want == nil || o.delta.options.Destroy) && c.Record != nil
+	for j := range o.around(i) {
+		around := &o.plan.Changes[j]
+		if natures[around.Kind].isFound || !removes(o.steps(j)) || c.Record == nil || c.Action == providers.Forget {
+			continue
+		}
+		if c.prevented {
+			return o.block(i, *protected(c, fmt.Sprintf("it would go with %s", around.Address)))
+		}
+		if going {
+			c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", around.Address)
+			return true
+		}
+	}
+	switch {
+	case c.Action == providers.Forget:
+		return false
+	case o.delta.options.asksFor(c.Address):
+		return o.block(i, Block{Cause: CauseOff, Problem: system.unread()})
+	case going && o.delta.options.Destroy:
+		return o.block(i, Block{Cause: CauseOff, Problem: providers.Refuse(
+			fmt.Sprintf("%s has %s: what is inside of it cannot be removed", system.off, system.setting),
+			slices.Concat(
+				providers.Say(fmt.Sprintf("write another %s into %s, and apply first", settingName(system.off.Kind), system.off)),
+				providers.SayVmctl("or give it up: ", "state", "rm", c.Address.String())))})
+	default:
+		c.Action = providers.NoOp
+		o.idle[i] = system.whyInapplicable()
 		return false
 	}
 }

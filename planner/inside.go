@@ -23,7 +23,20 @@ const (
 	resting  sleep = "resting"  // an object around it is off and stays so
 	unmade   sleep = "unmade"   // the object will be made: nothing is inside of it yet
 	nowhere  sleep = "nowhere"  // there is no object, and none will be made: nothing is inside of it
+
+	switching    sleep = "switching"    // the object has a setting under which nothing inside is managed, and gets another one: what is inside is read then
+	inapplicable sleep = "inapplicable" // the object has such a setting, or gets it
 )
+
+// inert returns the setting under which nothing inside of an object of a kind is managed, as a spec has it, if the
+// values have that; "": they have not.
+func inert(kind spec.Kind, values cty.Value) string {
+	shape, _ := spec.Shape(kind)
+	if shape.Inapplicable == nil || ctyread.Text(values, shape.Inapplicable.Attr) != shape.Inapplicable.Value {
+		return ""
+	}
+	return shape.Inapplicable.String()
+}
 
 // placeInside places what is inside of other objects, by the spec and by records. An object stays
 // in the system of the outermost object around it, whatever that one's block says.
@@ -211,10 +224,34 @@ func (s *System) String() string {
 
 // unread returns why nothing of a system is known; nil: something is.
 func (s *System) unread() *providers.Problem {
-	if s.sleep == starting || s.sleep == resting {
+	switch s.sleep {
+	case starting, resting:
 		return providers.Refuse(fmt.Sprintf("%s is off: what is inside of it cannot be read", s.off), nil)
+	case switching:
+		return providers.Refuse(fmt.Sprintf("%s still has %s: what is inside of it is read once that has changed", s.off, s.setting), providers.Vmctl("apply"))
+	case inapplicable:
+		return providers.Refuse(s.whyInapplicable(), providers.Say(fmt.Sprintf("write another %s into %s, and apply", settingName(s.off.Kind), s.off)))
+	case unmade, nowhere, "":
+		return s.unseen
+	default:
+		panic("unknown sleep " + string(s.sleep))
 	}
-	return s.unseen
+}
+
+// IsInapplicable reports whether nothing in a system is managed because of a setting of the object around it.
+func (s *System) IsInapplicable() bool { return s.sleep == inapplicable }
+
+// Rests reports whether nothing in a system is read because an object around it is off, and stays so.
+func (s *System) Rests() bool { return s.sleep == resting }
+
+func (s *System) whyInapplicable() string {
+	return fmt.Sprintf("%s has %s, under which nothing inside of it is managed", s.off, s.setting)
+}
+
+// settingName returns the name of the attribute that decides whether the inside of an object of a kind is managed.
+func settingName(kind spec.Kind) string {
+	shape, _ := spec.Shape(kind)
+	return shape.Inapplicable.Attr
 }
 
 // rouse decides whether a system inside of an object can be read now, by what was seen of the
@@ -228,11 +265,23 @@ func (w *World) rouse(system *System, v *Observations, c *spec.Config, s *state.
 		}
 		return
 	}
-	switch outer.sleep {
-	case starting, resting, nowhere:
-		system.sleep, system.off = outer.sleep, outer.off
+	wanted, recorded := inert(parent.Kind, attributes(c, s, parent)), inert(parent.Kind, s.Records[parent].Values)
+	if o.Destroy { // nothing is changed before it goes
+		wanted = cmp.Or(wanted, recorded)
+	}
+	switch {
+	case outer.sleep == nowhere:
+		system.sleep = nowhere
 		return
-	case unmade, "":
+	case wanted != "":
+		system.sleep, system.off, system.setting = inapplicable, parent, wanted
+		return
+	case outer.sleep == inapplicable:
+		system.sleep, system.off, system.setting = inapplicable, outer.off, outer.setting
+		return
+	case outer.sleep == starting, outer.sleep == resting, outer.sleep == switching:
+		system.sleep, system.off, system.setting = outer.sleep, outer.off, outer.setting
+		return
 	}
 	seen := v.At(parent, nameFor(c, s, o.Project, parent))
 	switch {
@@ -250,6 +299,8 @@ func (w *World) rouse(system *System, v *Observations, c *spec.Config, s *state.
 		if startsUp(c, o, parent) {
 			system.sleep = starting
 		}
+	case recorded != "":
+		system.sleep, system.off, system.setting = switching, parent, recorded
 	default:
 		w.parents.saw(outer, seen.Object, parent, attributes(c, s, parent))
 	}
@@ -368,7 +419,14 @@ func (d *differ) asleep(c *Change, system *System, wanted bool) bool {
 				break
 			}
 			c.Action, c.Blocked = providers.Update, shutIn(c, system.off, system.off)
-		case starting, unmade, "":
+		case inapplicable:
+			if !d.world.systems[d.world.wanted[c.Address]].IsInapplicable() {
+				c.Action = providers.Update
+				c.Blocked = &Block{Cause: CauseOff, Problem: providers.Refuse(
+					fmt.Sprintf("%s has %s: %s cannot be taken out of it", system.off, system.setting, c.Address),
+					providers.Say(fmt.Sprintf("write another %s into %s, and apply, before it goes elsewhere", settingName(system.off.Kind), system.off)))}
+			}
+		case starting, switching, unmade, "":
 		}
 	}
 	return system.sleep != ""

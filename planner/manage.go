@@ -120,6 +120,7 @@ func (d *differ) manage(c *Change) {
 		c.Edits = append(c.Edits, d.nameEdit(c)...)
 		c.Edits = append(c.Edits, d.providerEdit(c)...)
 		c.Mark = markEdit(c)
+		d.switched(c, before)
 	}
 	c.Edits = append(c.Edits, d.stateEdit(c, before, attrs)...)
 	if d.options.Rekey[c.Address] {
@@ -160,6 +161,17 @@ func (d *differ) manage(c *Change) {
 	d.ceilings(c)
 	d.protect(c)
 	d.known[c.Address] = lasting(c, before, attrs)
+}
+
+// switched lets every edit of an object that vmctl only connects to apply in place, if nothing inside of it is managed before or
+// after the change: what is inside stays as it is.
+func (d *differ) switched(c *Change, before cty.Value) {
+	if !natures[c.Kind].isFound || inert(c.Kind, before) == "" && inert(c.Kind, c.Change.Want) == "" {
+		return
+	}
+	for i := range c.Edits {
+		c.Edits[i].Verdict = providers.Verdict{Applies: providers.Live, Reason: "what is inside of it stays as it is"}
+	}
 }
 
 // moves notes that an object inside of one object is to be inside of another one: it is removed

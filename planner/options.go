@@ -140,6 +140,13 @@ func dependents(c *spec.Config, st *state.Snapshot, all []spec.Address, destroy 
 	return inverse(refersOf(c))
 }
 
+// asksFor reports whether a command asks for something to be done with one object, whatever its block says.
+func (o Options) asksFor(a spec.Address) bool {
+	_, running := o.Running[a]
+	_, state := o.States[a]
+	return running || state || o.Restart[a] || o.Replace[a] || o.Rekey[a]
+}
+
 func sortedSet(set map[spec.Address]bool) []spec.Address {
 	return slices.SortedFunc(maps.Keys(set), spec.Address.Compare)
 }

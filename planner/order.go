@@ -453,6 +453,7 @@ func (o *orderer) conclude() {
 			if late || idle {
 				c.Reason = why
 			}
+			c.Inapplicable = idle && o.world.System(c.Aim().System).IsInapplicable()
 			if released {
 				c.Action, c.Reason, c.ID, c.Change.Want = providers.Release, fmt.Sprintf("%s goes down", p.Changes[o.lowered(i)].Address), c.Object.ID, cty.NilVal
 			} else if late || idle {
@@ -494,6 +495,10 @@ func summarise(changes []Change) Summary {
 	s := Summary{Actions: map[providers.Action]int{}}
 	for i := range changes {
 		c := &changes[i]
+		if c.Blocked == nil && c.Inapplicable && c.Action == providers.NoOp {
+			s.Inapplicable++
+			continue
+		}
 		if c.Blocked == nil {
 			s.Actions[c.Action]++
 			continue

@@ -63,6 +63,9 @@ type Change struct {
 	// that the record here is older. An apply updates the record without a step.
 	Behind bool
 
+	// Inapplicable says that nothing is read or done about it because of a setting of the object around it.
+	Inapplicable bool
+
 	// Checked says that it has postconditions, which an apply evaluates once its object was changed.
 	Checked bool
 	// Undecided says that it has a precondition that only an apply can evaluate, before it makes or changes the object. No step
@@ -161,6 +164,8 @@ type Summary struct {
 	Retained int
 	// Deferred counts the addresses that are read once the plan was carried out.
 	Deferred int
+	// Inapplicable counts the addresses about which nothing is read or done; they are in no other count.
+	Inapplicable int
 }
 
 // Pending reports whether anything would be done, is blocked or was deferred.

@@ -70,13 +70,14 @@ type System struct {
 	Panic     *providers.PanicError // the last one of its provider; nil: there was none
 	Long      []string              // the reasons in the inventory that were cut, whole
 
-	typ    providers.Type
-	sleep  sleep
-	home   string             // the key of the outermost system around it; "": it is one itself
-	off    spec.Address       // starting or resting: the object that is off, around it
-	limit  time.Duration      // of reading it; 0: none
-	lacks  *providers.Problem // that sensitive settings are missing; nil: none is
-	unseen *providers.Problem // why nothing of it could be read; nil: it was
+	typ     providers.Type
+	sleep   sleep
+	home    string             // the key of the outermost system around it; "": it is one itself
+	off     spec.Address       // the object around it for which it sleeps: one that is off, or has a setting under which nothing inside is managed
+	setting string             // the setting of off under which nothing inside is managed, as a spec has it; "": none
+	limit   time.Duration      // of reading it; 0: none
+	lacks   *providers.Problem // that sensitive settings are missing; nil: none is
+	unseen  *providers.Problem // why nothing of it could be read; nil: it was
 }
 
 // Observe opens every system that the spec or a record names and reads each of them once, side by

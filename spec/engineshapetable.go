@@ -4,7 +4,8 @@ import "github.com/zclconf/go-cty/cty"
 
 var engineShape = Block{
 	Version: 1, Name: "engine", In: &In{Attr: "vm", Kinds: []Kind{VM}, Optional: true},
-	Doc: "A container engine: in a virtual machine, or on this host.",
+	Inapplicable: &Setting{Attr: "type", Value: "containerd"},
+	Doc:          "A container engine: in a virtual machine, or on this host.",
 	Attrs: []Attr{
 		forEachOf("engine"),
 		dependsOn,
@@ -13,8 +14,12 @@ var engineShape = Block{
 			Doc: "The virtual machine that it runs in, as a reference; null: this host.",
 		},
 		{
+			Name: "type", Type: cty.String, Default: cty.StringVal("moby"), OneOf: []string{"moby", "containerd"}, Known: true,
+			Doc: "moby: it has Docker's API. containerd: it has none, and nothing in it is applicable: no plan reads, makes or removes it until the type is moby again.",
+		},
+		{
 			Name: "host", Type: cty.String, Form: OneLine, Reach: ReachServer, Default: cty.StringVal("unix:///var/run/docker.sock"), Known: true,
-			Doc: "The socket of its API, where it runs, like \"unix:///run/docker.sock\".",
+			Doc: "The socket of its API, where it runs, like \"unix:///run/docker.sock\"; where it is left out, that of containerd is \"unix:///run/containerd/containerd.sock\".",
 		},
 		{
 			Name: "ready_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(5 * 60), Min: 1, Policy: true,
@@ -58,7 +63,6 @@ var engineShape = Block{
 		},
 		timeoutsBlock, lifecycleBlock,
 	},
-	Later: []string{"type"},
 }
 
 // unmanagedOf returns the attribute that says what a plan says of some objects of an engine.

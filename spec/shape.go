@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -89,6 +90,7 @@ type Block struct {
 	Attrs         []Attr
 	Blocks        []Block
 	In            *In      // of a kind: where its objects live; nil: in a system of their own
+	Inapplicable  *Setting // of a kind: while an object has this setting, nothing inside of it is managed; nil: it always is
 	Ceiling       string   // of a kind: the most disruptive way in which an edit may apply without lifecycle.on_change; "": replace
 	Work          bool     // of a kind: people work in its objects, which may hold work that exists nowhere else
 	Conditions    []string // of a kind: the conditions that its resources have, the one that others rest on first
@@ -107,6 +109,12 @@ type In struct {
 	Optional bool   // without Attr the object is on this host
 	Outlives bool   // what is left of the object is kept when its resource goes: the record of a job
 }
+
+// Setting is an attribute with a text.
+type Setting struct{ Attr, Value string }
+
+// String returns the setting as a spec has it.
+func (s Setting) String() string { return fmt.Sprintf("%s = %q", s.Attr, s.Value) }
 
 // attr returns the attribute of that name.
 func (b Block) attr(name string) (Attr, bool) {

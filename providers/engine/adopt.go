@@ -17,7 +17,7 @@ import (
 // again. An engine that gives no answer is not there yet: connecting to it waits for it.
 func (p *Engines) unrecorded(ctx context.Context, k providers.Known) (providers.Object, bool) {
 	socket := ctyread.Text(k.Want, "host")
-	if socket == "" {
+	if socket == "" || isContainerd(k.Want) {
 		return providers.Object{}, false
 	}
 	about, err := p.ask(ctx, socket)

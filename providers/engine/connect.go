@@ -58,6 +58,10 @@ func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
 	switch {
 	case j.Op == opConnect && j.about.ID == "", j.Op == opDisconnect && j.socket == "gone":
 		return nil, nil
+	case j.Op == opSwitch && j.about.ID == "": // its record is the ownership, and what answers now may be off meanwhile
+		return &guard.Seen{ID: j.Object, Name: j.Name, Mark: j.p.mark(j.Address, j.Object), Fingerprint: j.Expect}, nil
+	case j.Op == opDisconnect && isContainerd(j.Prior):
+		j.socket, j.about = socketIn(j.Prior), containerd()
 	case j.Op == opDisconnect, j.Op == opContext:
 		j.socket = j.p.socketOf(j.Object)
 		a, err := j.p.ask(ctx, j.socket)
@@ -71,7 +75,12 @@ func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
 
 // Values implements guard.Task.
 func (j *connecting) Values(context.Context) (map[string]cty.Value, error) {
-	return j.p.values(j.Object, j.socket, j.about), nil
+	all := j.p.values(j.Object, j.socket, j.about)
+	if j.about.isContainerd() {
+		all["type"], all["host"] = cty.StringVal(typeContainerd), ctyread.Attr(j.Want, "host")
+		all["endpoint"], all["version"] = cty.NullVal(cty.String), cty.NullVal(cty.String)
+	}
+	return all, nil
 }
 
 // Verb implements guard.Task.
@@ -91,6 +100,8 @@ func (j *connecting) Verb() (guard.Verb, error) {
 			j.socket = "gone"
 			return guard.Did(providers.Done, append(said, "the engine itself stays as it is")...), nil
 		}}, nil
+	case opSwitch:
+		return guard.Verb{Act: j.change}, nil
 	case opContext:
 		return guard.Verb{Act: j.setContext}, nil
 	default:
@@ -98,9 +109,19 @@ func (j *connecting) Verb() (guard.Verb, error) {
 	}
 }
 
-// connect waits until the engine answers. An engine that starts accepts connections and does not answer.
+// connect waits until the engine answers. An engine that starts accepts connections and does not answer. A containerd is asked
+// for nothing: whether somebody listens at its socket is said, and not waited for.
 func (j *connecting) connect(ctx context.Context) (*guard.Outcome, error) {
-	socket := ctyread.Text(j.Want, "host")
+	socket := socketIn(j.Want)
+	if isContainerd(j.Want) {
+		j.socket, j.about = socket, containerd()
+		j.p.sockets.Store(j.Object, socket)
+		said := "containerd listens at " + socket
+		if why := j.p.silence(ctx, socket); why != "" {
+			said = why
+		}
+		return guard.Did(providers.Done, said, "what is inside of it is not applicable"), nil
+	}
 	var last error
 	for {
 		a, err := j.p.ask(ctx, socket)

@@ -46,7 +46,7 @@ func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inv
 			}
 			continue
 		}
-		socket := ctyread.Text(k.Prior, "host")
+		socket := socketIn(k.Prior)
 		if socket == "" {
 			socket = p.socketOf(k.ID)
 		}
@@ -54,7 +54,15 @@ func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inv
 			continue
 		}
 		p.sockets.Store(k.ID, socket)
+		if isContainerd(k.Prior) {
+			inv.Objects = append(inv.Objects, p.unasked(ctx, k))
+			continue
+		}
 		about, err := p.ask(ctx, socket)
+		if err != nil && isContainerd(k.Want) && k.Prior != cty.NilVal { // it may be off already, and is not needed
+			inv.Objects = append(inv.Objects, p.unasked(ctx, k))
+			continue
+		}
 		if err != nil {
 			inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: k.Kind, ID: k.ID, Name: k.Name, Reason: err.Error()})
 			continue
@@ -131,7 +139,8 @@ func (p *Engines) values(id providers.ID, socket string, a about) map[string]cty
 		endpoint = cty.StringVal(socket)
 	}
 	return map[string]cty.Value{
-		"id": cty.StringVal(string(id)), "host": cty.StringVal(socket), "endpoint": endpoint, "version": cty.StringVal(a.ServerVersion),
+		"id": cty.StringVal(string(id)), "type": cty.StringVal(typeMoby), "host": cty.StringVal(socket), "endpoint": endpoint,
+		"version": cty.StringVal(a.ServerVersion),
 	}
 }
 
@@ -156,13 +165,16 @@ func (p *Engines) Steps(c providers.Change) ([]providers.Step, error) {
 				step.Args = keeping{name}
 			}
 		}
-		s.add(opConnect, providers.PhaseMake, c.ID).Timeout = ctyread.Seconds(c.Policy, "ready_timeout", 5*time.Minute)
-		if ctyread.Known(ctyread.Attr(c.Want, "docker_context")) {
+		s.add(opConnect, providers.PhaseMake, c.ID).Timeout = readyTimeout(c.Policy)
+		if ctyread.Known(ctyread.Attr(c.Want, "docker_context")) && !isContainerd(c.Want) {
 			s.add(opContext, providers.PhaseChange, c.ID)
 		}
 	case providers.Destroy:
 		s.add(opDisconnect, providers.PhaseRemove, s.now)
 	case providers.Update, providers.Import, providers.Recover:
+		if s.switchSteps() || isContainerd(c.Want) {
+			break
+		}
 		if slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return strings.HasPrefix(e.Path, "docker_context") }) {
 			s.add(opContext, providers.PhaseChange, s.now)
 		}
@@ -174,8 +186,16 @@ func (p *Engines) Steps(c providers.Change) ([]providers.Step, error) {
 	return s.all, nil
 }
 
+// readyTimeout returns how long a step waits until an engine answers.
+func readyTimeout(policy cty.Value) time.Duration {
+	return ctyread.Seconds(policy, "ready_timeout", 5*time.Minute)
+}
+
 // Enter implements providers.Host: every connection into an engine leads to its API.
 func (p *Engines) Enter(_ context.Context, o providers.Object, _ cty.Value) (providers.Guest, error) {
+	if isContainerd(o.Attrs) {
+		return nil, fmt.Errorf("enter engine %s: its type is %s, which has no API that vmctl speaks", o.Name, typeContainerd)
+	}
 	socket := ctyread.Text(o.Attrs, "host")
 	if socket == "" {
 		return nil, fmt.Errorf("enter engine %s: its socket is not known", o.Name)

@@ -14,7 +14,7 @@ import (
 
 // engineKinds lists the attributes of an engine.
 var engineKinds = map[spec.Kind]map[string]providers.Attribute{spec.Engine: {
-	"vm": {}, "host": {},
+	"vm": {}, "host": {}, "type": {Judge: machine.Live("what is inside of it stays as it is")},
 	"docker_context": {Judge: machine.Live("the engine itself stays as it is"), StaysUp: true},
 	"id":             lasting, "endpoint": {Computed: true}, "version": {Computed: true},
 }}
@@ -67,6 +67,7 @@ const (
 	opConnect    = "connect"
 	opDisconnect = "disconnect"
 	opContext    = "set_context"
+	opSwitch     = "switch"
 	opMake       = "make"
 	opLoad       = "load"
 	opPull       = "pull"
@@ -85,8 +86,8 @@ const (
 // words has the words for each operation.
 var words = map[string]providers.Words{
 	opConnect: {Doing: "connecting to", Done: "connected to"}, opDisconnect: {Doing: "letting go of", Done: "let go of"},
-	opContext: {Doing: "setting the docker context of", Done: "set the docker context of"},
-	opMake:    {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
+	opContext: {Doing: "setting the docker context of", Done: "set the docker context of"}, opSwitch: {Doing: "switching the type of", Done: "switched the type of"},
+	opMake: {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
 	opUpdate: {Doing: "changing", Done: "changed"}, opStart: {Doing: "starting", Done: "started"},
 	opHealthy: {Doing: "waiting for the health of", Done: "is healthy:"},
 	opPause:   {Doing: "pausing", Done: "paused"}, opUnpause: {Doing: "resuming", Done: "resumed"},

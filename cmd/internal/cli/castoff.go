@@ -67,6 +67,9 @@ func (a *app) cleanupCastoff(ctx context.Context, text string, apply applyFlags)
 			return err
 		}
 		defer func() { err = errors.Join(err, s.world.Close()) }()
+		if err := s.at(c.engine).needsAPI("remove " + c.String()); err != nil {
+			return err
+		}
 		system, o, err := a.findCastoff(s, c)
 		if err != nil {
 			return err

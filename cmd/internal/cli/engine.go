@@ -73,6 +73,9 @@ func (a *app) engineWatch(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := v.needsAPI("watch " + addr.String()); err != nil {
+		return err
+	}
 	for _, system := range s.world.Systems() {
 		watcher, able := providers.Ability[providers.Watcher](system.Provider)
 		if system.Inside != v.address || !able {

@@ -33,6 +33,9 @@ func (a *app) engineExecCommand() *cobra.Command {
 func (a *app) engineExec(ctx context.Context, name string, command []string) error {
 	visitor := visit{vm: name, command: "vmctl engine exec", program: command[0]}
 	return a.inEngineOf(ctx, spec.Engine, visitor, func(v observedAddress) (err error) {
+		if err := v.needsAPI("run " + command[0] + " on " + v.address.String()); err != nil {
+			return before{err: err}
+		}
 		host := ctyread.Text(v.object.Attrs, "endpoint")
 		if host == "" {
 			g, failed := a.guest(ctx, v)

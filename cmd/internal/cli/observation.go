@@ -114,7 +114,10 @@ type observedAddress struct {
 	unknown  *providers.Problem   // why the object could not be read; nil: it was
 	action   *view.ActionDocument // the last one; nil: none
 	isOff    spec.Address         // the VM around an engine, if it does not run; zero: it runs, or there is none
-	begun    string               // the step that a run began at it and has not ended; "": none
+	// inapplicable says why nothing inside of the engine around it is managed, or read for good: the engine's type, or a VM that is to be
+	// off; "": it is.
+	inapplicable string
+	begun        string // the step that a run began at it and has not ended; "": none
 }
 
 func (s observation) at(addr spec.Address) observedAddress {
@@ -150,6 +153,9 @@ func (s observation) at(addr spec.Address) observedAddress {
 		v.name = v.object.Name
 	}
 	v.begun = s.begun(addr)
+	if inEngine(addr.Kind) && v.system != nil && (v.system.IsInapplicable() || v.system.Rests()) && v.unknown != nil {
+		v.inapplicable = v.unknown.Error()
+	}
 	if vm, is := vmAround(s.project, addr); is && addr.Kind == spec.Engine {
 		if o := s.at(vm).object; o == nil || o.Running != nil && !*o.Running {
 			v.isOff = vm
@@ -180,6 +186,8 @@ func (v observedAddress) status() view.ResourceStatus {
 		s.Provider = v.system.Ref.String()
 	}
 	switch {
+	case v.inapplicable != "":
+		s.State, s.Reason = notApplicable, v.inapplicable
 	case v.unknown != nil:
 		s.State, s.Reason, s.Next = "unknown", v.unknown.Error(), v.own.Advice(v.unknown.Next)
 	case v.foreign != "":
@@ -280,6 +288,9 @@ func (v observedAddress) runningCondition(s view.ResourceStatus) condition.Condi
 func (v observedAddress) readyCondition() condition.Condition {
 	c := condition.Condition{Report: condition.Report{Type: condition.EngineReady}, Generation: v.generation(), Producer: string(spec.Engine)}
 	switch {
+	case v.object != nil && v.isOff == (spec.Address{}) && v.hasNoAPI():
+		c.Status, c.Reason = condition.NotApplicable, condition.NoProducer
+		c.Message = joined("its type has no API that vmctl speaks", v.finding())
 	case v.object != nil:
 		c.Status, c.Reason = condition.True, condition.Ready
 	case v.isOff != (spec.Address{}):

@@ -105,6 +105,8 @@ const specApplied = "spec.applied"
 func applied(v observedAddress, c *planner.Change) condition.Condition {
 	now := condition.Condition{Report: condition.Report{Type: specApplied, Status: condition.False}, Generation: v.generation(), Producer: "plan"}
 	switch {
+	case v.inapplicable != "":
+		now.Status, now.Reason, now.Message = condition.NotApplicable, "NotApplicable", v.inapplicable
 	case v.unknown != nil:
 		now.Status, now.Reason, now.Message = condition.Unknown, "Unread", v.unknown.Error()
 	case v.begun != "":

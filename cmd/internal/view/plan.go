@@ -69,6 +69,7 @@ func Plan(s Screen, p *planner.Plan, o PlanOptions) Review {
 	w.findings(FindingEntries(unsaid(p), o.Own))
 	w.reach(p.Reach)
 	w.changes(p, o)
+	w.inapplicable(p.Changes)
 	w.deferred(p.Deferred)
 	w.outputs(o.Outputs, o.Verbose)
 	w.unknownChecks(CheckEntries(p.Checks))
@@ -129,7 +130,7 @@ func counts(s planner.Summary, tidy int) string {
 	for _, b := range []struct {
 		n    int
 		word string
-	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}, {s.Retained, "retained"}, {s.Deferred, "deferred"}} {
+	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}, {s.Retained, "retained"}, {s.Deferred, "deferred"}, {s.Inapplicable, "not applicable"}} {
 		if b.n > 0 {
 			blocks = append(blocks, fmt.Sprintf("%d %s", b.n, b.word))
 		}

@@ -34,3 +34,24 @@ func deferredAddresses(all []planner.Deferred) []spec.Address {
 	}
 	return addrs
 }
+
+// inapplicable shows the addresses about which nothing is read or done, by the reason.
+func (p *page) inapplicable(changes []planner.Change) {
+	var reasons []string
+	all := map[string][]spec.Address{}
+	for _, c := range changes {
+		if !c.Inapplicable {
+			continue
+		}
+		if all[c.Reason] == nil {
+			reasons = append(reasons, c.Reason)
+		}
+		all[c.Reason] = append(all[c.Reason], c.Address)
+	}
+	if len(reasons) > 0 {
+		p.heading("Not applicable")
+	}
+	for _, reason := range reasons {
+		p.put(2, 6, in(dim, p.symbol("–", "-")), txt(" "), in(bold, shortList(Addresses(all[reason]))), txt(": "+reason))
+	}
+}

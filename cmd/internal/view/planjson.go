@@ -49,6 +49,8 @@ type ChangeDocument struct {
 	PolicyBefore any `json:"policy_before"` // null: there is no record
 	PolicyAfter  any `json:"policy_after"`  // null: it is not in the spec
 
+	NotApplicable bool `json:"not_applicable,omitempty"` // nothing is read or done about it because of a setting of the object around it: Reason says which
+
 	Mark     *MarkDocument  `json:"mark,omitempty"`
 	Keys     *KeysDocument  `json:"keys,omitempty"`
 	Blocked  *BlockDocument `json:"blocked"`
@@ -139,7 +141,7 @@ func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 }
 
 func summaryJSON(s planner.Summary) map[string]int {
-	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "retained": s.Retained, "deferred": s.Deferred}
+	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "retained": s.Retained, "deferred": s.Deferred, "not_applicable": s.Inapplicable}
 	for _, l := range looks {
 		all[string(l.action)] = s.Actions[l.action]
 	}
@@ -149,7 +151,7 @@ func summaryJSON(s planner.Summary) map[string]int {
 func changeJSON(c planner.Change, own OwnFlags) ChangeDocument {
 	d := ChangeDocument{
 		Address: c.Address.String(), Action: string(c.Action), Reason: c.Reason,
-		Applies: string(c.Applies), Edits: editsJSON(c.Edits), Policies: editsJSON(c.Policies), Warnings: c.Warnings,
+		Applies: string(c.Applies), Edits: editsJSON(c.Edits), Policies: editsJSON(c.Policies), Warnings: c.Warnings, NotApplicable: c.Inapplicable,
 	}
 	after := c.After()
 	d.Before, d.After, d.AfterUnknown = Plain(c.Before()), Plain(after), unknownJSON(after)

@@ -15,7 +15,7 @@ type ResourceStatus struct {
 	Provider   string              `json:"provider"`
 	Object     string              `json:"object"`
 	ID         string              `json:"id"`
-	State      string              `json:"state"`    // running | stopped | paused | ending | broken | missing | unknown; present: a kind that does not run
+	State      string              `json:"state"`    // running | stopped | paused | ending | broken | missing | unknown; present: a kind that does not run; not_applicable: inside of an engine of a type in which nothing is managed, or whose VM is to be off
 	Reason     string              `json:"reason"`   // why the state is not the usual one
 	Endpoint   string              `json:"endpoint"` // address:port of SSH, "" while there is none
 	Conditions []ConditionDocument `json:"conditions"`
