@@ -194,7 +194,8 @@ func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (s
 			return err
 		}
 		r.asked = r.askedNow()
-		r.pass, r.set = append(w.passNames(), r.pass...), append(at.Env, r.set...)
+		r.pass, r.set = append(passNames(w.environment()), r.pass...), append(at.Env, r.set...)
+		r.stripProxy = r.stripProxy || at.StripProxy
 		place := job.Record{Dir: at.Dir, Workspace: w.address.String()}
 		if (w.inside != spec.Address{}) {
 			place.Inside = w.inside.String()
