@@ -45,6 +45,8 @@ func (p *Provider) enterWithoutProxies(ctx context.Context) (providers.Guest, er
 type Placer interface {
 	// Place returns the place of a workspace in the guest around it, with the environment that values sets.
 	Place(ctx context.Context, o providers.Object, values cty.Value) (Place, error)
+	// Variables returns the variables that an env block sets, as commands in that guest get them: NAME=value, by name.
+	Variables(ctx context.Context, env cty.Value) ([]string, error)
 }
 
 var _ Placer = (*Provider)(nil)
@@ -62,12 +64,12 @@ func (p *Provider) Place(ctx context.Context, o providers.Object, values cty.Val
 		return Place{}, fmt.Errorf("workspace %s is only half there: vmctl apply completes it", o.Name)
 	}
 	block := ctyread.Attr(values, "env")
-	env, err := p.environ(ctx, block)
+	env, err := p.Variables(ctx, block)
 	return Place{Dir: ctyread.Text(o.Attrs, "path"), Env: env, StripProxy: ctyread.True(block, "strip_proxy")}, err
 }
 
-// environ returns the variables that an env block sets: NAME=value, by name.
-func (p *Provider) environ(ctx context.Context, env cty.Value) ([]string, error) {
+// Variables implements Placer.
+func (p *Provider) Variables(ctx context.Context, env cty.Value) ([]string, error) {
 	set := ctyread.Attr(env, "set")
 	if !ctyread.Known(set) {
 		return nil, nil

@@ -209,7 +209,7 @@ func (t *task) runCommand(ctx context.Context, h hook, output *tail) error {
 	if t.Want != cty.NilVal {
 		block := ctyread.Attr(spec.Revealed(t.Want), "env")
 		var err error
-		if env, err = t.p.environ(ctx, block); err != nil {
+		if env, err = t.p.Variables(ctx, block); err != nil {
 			return err
 		}
 		if ctyread.True(block, "strip_proxy") {
