@@ -2,6 +2,8 @@ package planner
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
@@ -38,7 +40,7 @@ func (d *differ) jobBlocked(c *Change) {
 		return
 	}
 	d.mayHaveRun(c)
-	if c.Action != providers.Create && (c.Action != providers.Update || len(c.Edits) == 0) {
+	if c.Action != providers.Create && (c.Action != providers.Update || !runsAgain(c.Edits)) {
 		return
 	}
 	work := d.decided[workplace(c.Kind, c.Needs)]
@@ -51,6 +53,14 @@ func (d *differ) jobBlocked(c *Change) {
 			return
 		}
 	}
+}
+
+// runsAgain reports whether edits make a job due again. Its environment counts for its next run alone.
+func runsAgain(edits []providers.Edit) bool {
+	return slices.ContainsFunc(edits, func(e providers.Edit) bool {
+		name, _, _ := strings.Cut(e.Path, ".")
+		return name != "env"
+	})
 }
 
 // mayHaveRun keeps a job from running whose workspace is older than the state: it may have run before, and the records of that

@@ -15,6 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"vmctl/internal/procenv"
 	"vmctl/internal/yamltext"
 )
 
@@ -51,11 +52,20 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		return canonicalMembers(v)
 	case a.Form == MountOptions:
 		return canonicalMountOptions(v)
+	case a.Form == VariableNames:
+		for _, name := range v.AsValueSlice() {
+			if name.IsNull() {
+				return cty.NilVal, "has an element that is null. Leave it out."
+			}
+			if prefix := strings.TrimSuffix(name.AsString(), procenv.Wildcard); !variablePattern.MatchString(prefix) {
+				return cty.NilVal, noVariableText(name.AsString()) + " A `*` at its end is all that begin so."
+			}
+		}
 	case a.Form == Variables:
 		v = withoutNulls(v)
 		for _, name := range sortedKeys(v) {
 			if !variablePattern.MatchString(name) {
-				return cty.NilVal, fmt.Sprintf("names %q, which is no environment variable: its name has letters, digits and `_`, and begins with no digit.", shorten(name))
+				return cty.NilVal, noVariableText(name)
 			}
 		}
 	case a.Form == Ceilings:
@@ -66,6 +76,10 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		}
 	}
 	return v, ""
+}
+
+func noVariableText(name string) string {
+	return fmt.Sprintf("names %q, which is no environment variable: its name has letters, digits and `_`, and begins with no digit.", shorten(name))
 }
 
 // canonicalUnit reads a size or a duration.
@@ -169,7 +183,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		return v, ""
 	}
 	switch a.Form {
-	case AnyText, Ceilings, Members, MountOptions, Paths, Variables:
+	case AnyText, Ceilings, Members, MountOptions, Paths, VariableNames, Variables:
 	case OneLine:
 		if strings.ContainsFunc(text, isControl) {
 			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."

@@ -308,6 +308,8 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 		return cty.NumberIntVal(rapid.Int64Range(a.Min, most).Draw(t, at))
 	case a.Form == spec.MountOptions:
 		return cty.ListVal([]cty.Value{cty.StringVal("reconnect"), cty.StringVal("x=${y}")})
+	case a.Form == spec.VariableNames:
+		return cty.ListVal([]cty.Value{cty.StringVal("NAME"), cty.StringVal("PREFIX_*")})
 	case a.Type.IsListType():
 		var values []cty.Value
 		for _, line := range rapid.SliceOfN(text, 1, 3).Draw(t, at) {

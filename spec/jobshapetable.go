@@ -2,6 +2,12 @@ package spec
 
 import "github.com/zclconf/go-cty/cty"
 
+// jobEnvironmentBlock is environmentBlock for the command of a job, in addition to that of its workspace.
+var jobEnvironmentBlock = Block{
+	Name: environmentBlock.Name, Optional: true, Attrs: environmentBlock.Attrs,
+	Doc: "The environment of its command, beside that of its workspace. It counts from the next run on, and makes no job due again.",
+}
+
 var jobShape = Block{
 	Version: 1, Name: "job", In: &In{Outlives: true},
 	Doc: "A coding agent, or any command, that runs in the background of a workspace.",
@@ -18,7 +24,7 @@ var jobShape = Block{
 		},
 		{
 			Name: "command", Type: cty.List(cty.String), Reach: ReachCommand,
-			Public: "everybody on the machine can see the arguments of a process; use prompt, or env of the workspace",
+			Public: "everybody on the machine can see the arguments of a process; use prompt, or env",
 			Doc:    "The command with its arguments, which no shell reads; null: the agent's own.",
 		},
 		{
@@ -71,7 +77,8 @@ var jobShape = Block{
 			},
 			Later: []string{"force"},
 		},
+		jobEnvironmentBlock,
 		lifecycleBlock,
 	},
-	Later: []string{"env", "mode", "orphan", "resume"},
+	Later: []string{"mode", "orphan", "resume"},
 }

@@ -24,24 +24,25 @@ type Form string
 
 // Forms of attributes.
 const (
-	AnyText      Form = ""
-	OneLine      Form = "line"          // no control characters
-	ObjectName   Form = "name"          // a name that every system accepts
-	UserName     Form = "user"          // a login name
-	IPAddress    Form = "ip"            // an IPv4 or IPv6 address
-	HostPort     Form = "port"          // "auto", or a port in decimal; a spec may write a number
-	WhenBusy     Form = "busy"          // "block", or "wait" and a duration
-	Ceilings     Form = "ceilings"      // a map from attribute paths to one of OneOf
-	Paths        Form = "paths"         // attribute paths as keywords, [memory, boot.cmdline], or all
-	SHA256       Form = "sha256"        // 64 hexadecimal digits
-	FileOrURL    Form = "source"        // a path, relative to the spec's folder, or an http or https URL; only making needs it
-	GuestPath    Form = "path"          // an absolute path in the guest
-	HostFolder   Form = "folder"        // a folder of this host: an absolute path, or one relative to the spec's folder or to "~/"
-	Variables    Form = "env"           // a map from names of environment variables
-	MountOptions Form = "mount options" // a list of options of sshfs
-	Members      Form = "members"       // a map from resources of a Terraform module to IDs; a list of them leaves the IDs empty
-	JSONObject   Form = "json"          // an object as JSON text; its canonical form has sorted keys and no spaces
-	YAML         Form = "yaml"          // a mapping as YAML text; its canonical form is canonical YAML. Or the place of one, as Lima writes it: template:docker
+	AnyText       Form = ""
+	OneLine       Form = "line"          // no control characters
+	ObjectName    Form = "name"          // a name that every system accepts
+	UserName      Form = "user"          // a login name
+	IPAddress     Form = "ip"            // an IPv4 or IPv6 address
+	HostPort      Form = "port"          // "auto", or a port in decimal; a spec may write a number
+	WhenBusy      Form = "busy"          // "block", or "wait" and a duration
+	Ceilings      Form = "ceilings"      // a map from attribute paths to one of OneOf
+	Paths         Form = "paths"         // attribute paths as keywords, [memory, boot.cmdline], or all
+	SHA256        Form = "sha256"        // 64 hexadecimal digits
+	FileOrURL     Form = "source"        // a path, relative to the spec's folder, or an http or https URL; only making needs it
+	GuestPath     Form = "path"          // an absolute path in the guest
+	HostFolder    Form = "folder"        // a folder of this host: an absolute path, or one relative to the spec's folder or to "~/"
+	Variables     Form = "env"           // a map from names of environment variables
+	VariableNames Form = "env names"     // a list of names of environment variables; NAME* is all that begin with NAME
+	MountOptions  Form = "mount options" // a list of options of sshfs
+	Members       Form = "members"       // a map from resources of a Terraform module to IDs; a list of them leaves the IDs empty
+	JSONObject    Form = "json"          // an object as JSON text; its canonical form has sorted keys and no spaces
+	YAML          Form = "yaml"          // a mapping as YAML text; its canonical form is canonical YAML. Or the place of one, as Lima writes it: template:docker
 )
 
 // Attr is the shape of one attribute.

@@ -2,6 +2,27 @@ package spec
 
 import "github.com/zclconf/go-cty/cty"
 
+// environmentBlock is the environment of commands in a workspace.
+var environmentBlock = Block{
+	Name: "env",
+	Doc:  "The environment of commands in it.",
+	Attrs: []Attr{
+		{
+			Name: "pass", Type: cty.List(cty.String), Form: VariableNames, Reach: ReachVariable, Default: cty.ListValEmpty(cty.String),
+			Public: "these are names of variables",
+			Doc:    "Names of variables of vmctl's own environment that commands get; ANTHROPIC_* is all that begin with ANTHROPIC_.",
+		},
+		{
+			Name: "set", Type: cty.Map(cty.String), Form: Variables, Sensitive: true,
+			Doc: "Variables of commands, like { LANG = \"C\" }; a value that begins with ~/ is under the home there.",
+		},
+		{
+			Name: "strip_proxy", Type: cty.Bool, Default: cty.False,
+			Doc: "Whether variables of proxies, like HTTP_PROXY and no_proxy, do not pass from vmctl's own environment, by pass neither.",
+		},
+	},
+}
+
 var workspaceShape = Block{
 	Version: 1, Name: "workspace", In: &In{Attr: "vm", Kinds: []Kind{VM}, Optional: true}, Work: true,
 	Doc: "A branch of a git repository of this host, checked out in a virtual machine or in a folder of this host.",
@@ -98,22 +119,7 @@ var workspaceShape = Block{
 				},
 			},
 		},
-		{
-			Name: "env",
-			Doc:  "The environment of commands in it.",
-			Attrs: []Attr{
-				{
-					Name: "pass", Type: cty.List(cty.String), Reach: ReachVariable, Default: cty.ListValEmpty(cty.String),
-					Public: "these are names of variables",
-					Doc:    "Names of variables of vmctl's own environment that commands get.",
-				},
-				{
-					Name: "set", Type: cty.Map(cty.String), Form: Variables, Sensitive: true,
-					Doc: "Variables of commands, like { LANG = \"C\" }; a value that begins with ~/ is under the home there.",
-				},
-			},
-			Later: []string{"strip_proxy"},
-		},
+		environmentBlock,
 		{
 			Name: "hook", Repeated: true, Labelled: true, Policy: true, Reach: ReachCommand,
 			Doc: "A command that vmctl runs in the workspace's folder, once for each text of the command.",

@@ -34,6 +34,7 @@ type BlockRun struct {
 	Key         string      // the name of the key of Digest
 	Containment Containment // as of a Record
 	Scope       Scope
+	Env         cty.Value           // its env block, as that of a workspace; null: none
 	Mask        func(string) string // replaces the secrets in what is kept; nil: there are none
 }
 
@@ -45,6 +46,7 @@ func BlockRunOf(a spec.Address, want, policy cty.Value, digest func(string) stri
 		Grace: ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0), MaxParallel: int(ctyread.Uint(policy, "max_parallel")), //nolint:gosec // the spec bounds it,
 	}
 	r.Containment, r.Scope = Containment(ctyread.Text(want, "containment")), Scope(ctyread.Text(want, "scope"))
+	r.Env = ctyread.Attr(want, "env")
 	if !want.IsWhollyKnown() {
 		return r, fmt.Errorf("run %s: a value of its block is not known yet", a)
 	}

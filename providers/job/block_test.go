@@ -53,6 +53,10 @@ func TestDigestOfABlock(t *testing.T) {
 	if again := digest(want(nil), policy(120)); again != first {
 		t.Errorf("another timeout makes it due again: %q, %q", first, again)
 	}
+	env := cty.ObjectVal(map[string]cty.Value{"set": cty.MapVal(map[string]cty.Value{"A": cty.StringVal("b")})})
+	if again := digest(want(map[string]cty.Value{"env": env}), policy(60)); again != first {
+		t.Errorf("another environment makes it due again: %q, %q", first, again)
+	}
 	seen := map[string]string{first: "nothing"}
 	for name, v := range map[string]cty.Value{
 		"workspace": cty.StringVal("workspace.other"), "agent": cty.StringVal("claude"), "prompt": cty.StringVal("do it"),
@@ -231,6 +235,7 @@ func TestDueEdits(t *testing.T) {
 		"policy":                       {nil, 0},
 		"workspace made anew":          {[]providers.Edit{{Path: "workspace", Before: at, After: at}}, 0},
 		"another workspace":            {[]providers.Edit{{Path: "workspace", Before: at, After: cty.StringVal("workspace.b")}}, 2},
+		"another environment":          {[]providers.Edit{{Path: "env.set", Before: hidden, After: hidden}, {Path: "env", Before: at, After: hidden}}, 0},
 		"sensitive prompt was changed": {[]providers.Edit{{Path: "prompt", Before: hidden, After: hidden}}, 2},
 	} {
 		steps, err := p.Steps(providers.Change{Address: review, Kind: spec.Job, Action: providers.Update, Edits: test.edits, Policy: policy(60)})

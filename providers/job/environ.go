@@ -3,14 +3,16 @@ package job
 import (
 	"slices"
 	"strings"
+
+	"vmctl/internal/procenv"
 )
 
 // Environ describes what the environment of a job is made of.
 type Environ struct {
 	From       []string // the environment of who starts the job, NAME=value
-	Pass       []string // names that pass besides the usual ones
-	Set        []string // NAME=value
-	StripProxy bool
+	Pass       []string // names that pass besides the usual ones; NAME* is all that begin with NAME
+	Set        []string // NAME=value; of two with one name the later one counts
+	StripProxy bool     // no variable of a proxy passes, also none that Pass names
 }
 
 // Build returns the environment of a job: it starts empty, and gets a short list of names. warnings
@@ -19,13 +21,14 @@ func (e Environ) Build() (environ, warnings []string) {
 	values := map[string]string{"TERM": "dumb"}
 	for _, entry := range e.From {
 		name, value, ok := strings.Cut(entry, "=")
-		if !ok || name == "TMPDIR" || name == "TERM" || name == Marker {
+		isProxy := procenv.IsProxy(name)
+		if !ok || name == "TMPDIR" || name == "TERM" || name == Marker || isProxy && e.StripProxy {
 			continue
 		}
 		switch {
-		case isProxy(name) && !e.StripProxy, isUsual(name):
+		case isProxy, isUsual(name):
 			values[name] = value
-		case slices.Contains(e.Pass, name):
+		case procenv.Names(e.Pass, name):
 			values[name] = value
 			if why := Scrubbed(name); why != "" {
 				warnings = append(warnings, "passes "+name+" ("+why+")")
@@ -72,5 +75,3 @@ func isUsual(name string) bool {
 	return slices.Contains(usualNames, name) ||
 		(strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "XDG_")) && Scrubbed(name) == ""
 }
-
-func isProxy(name string) bool { return slices.Contains(proxyNames, strings.ToUpper(name)) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -136,7 +137,11 @@ func awaitLimit(policy cty.Value) time.Duration {
 	return ctyread.Seconds(policy, "timeout", 0) + ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0) + slack
 }
 
-// isSame reports whether an edit changes nothing by itself: its workspace is made anew, under the same address.
+// isSame reports whether an edit makes no job due: its workspace is made anew, under the same address, or its environment is
+// another one, which counts for the next run.
 func isSame(e providers.Edit) bool {
+	if name, _, _ := strings.Cut(e.Path, "."); name == "env" {
+		return true
+	}
 	return e.Path == "workspace" && e.Before != cty.NilVal && e.After != cty.NilVal && e.Before.RawEquals(e.After)
 }

@@ -5,9 +5,6 @@ import "strings"
 // usualNames are the variables that every job gets, as far as they are set.
 var usualNames = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ"}
 
-// proxyNames are the variables of proxies, in capitals: they pass unless they are stripped.
-var proxyNames = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "FTP_PROXY"}
-
 type scrubList struct {
 	what                      string
 	prefixes, suffixes, names []string

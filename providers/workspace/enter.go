@@ -10,7 +10,9 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/procenv"
 	"vmctl/providers"
+	"vmctl/providers/guest"
 )
 
 var _ providers.Host = (*Provider)(nil)
@@ -22,21 +24,38 @@ func (p *Provider) Enter(ctx context.Context, o providers.Object, values cty.Val
 	if err != nil {
 		return nil, err
 	}
-	return folder{around: p.settings.Via, dir: at.Dir, env: at.Env}, nil
+	enter := p.settings.Via.Enter
+	if at.StripProxy {
+		enter = p.enterWithoutProxies
+	}
+	return folder{enter: enter, dir: at.Dir, env: at.Env}, nil
+}
+
+// enterWithoutProxies is Via.Enter, but commands on this host get no variables of proxies from vmctl's own environment. In a VM
+// none of that environment passes by itself.
+func (p *Provider) enterWithoutProxies(ctx context.Context) (providers.Guest, error) {
+	g, err := p.settings.Via.Enter(ctx)
+	if err != nil || !p.onHost() {
+		return g, err
+	}
+	return guest.OnHost(p.host.Home, procenv.WithoutProxies(p.host.Environ)), nil
 }
 
 // Placer tells where the files of workspaces are.
 type Placer interface {
 	// Place returns the place of a workspace in the guest around it, with the environment that values sets.
 	Place(ctx context.Context, o providers.Object, values cty.Value) (Place, error)
+	// Variables returns the variables that an env block sets, as commands in that guest get them: NAME=value, by name.
+	Variables(ctx context.Context, env cty.Value) ([]string, error)
 }
 
 var _ Placer = (*Provider)(nil)
 
 // Place is a folder in a guest, and the variables (NAME=value) of commands in it.
 type Place struct {
-	Dir string // absolute
-	Env []string
+	Dir        string // absolute
+	Env        []string
+	StripProxy bool // the variables of proxies in vmctl's own environment do not pass
 }
 
 // Place implements Placer.
@@ -44,12 +63,13 @@ func (p *Provider) Place(ctx context.Context, o providers.Object, values cty.Val
 	if isPartial(&o) {
 		return Place{}, fmt.Errorf("workspace %s is only half there: vmctl apply completes it", o.Name)
 	}
-	env, err := p.environ(ctx, ctyread.Attr(values, "env"))
-	return Place{Dir: ctyread.Text(o.Attrs, "path"), Env: env}, err
+	block := ctyread.Attr(values, "env")
+	env, err := p.Variables(ctx, block)
+	return Place{Dir: ctyread.Text(o.Attrs, "path"), Env: env, StripProxy: ctyread.True(block, "strip_proxy")}, err
 }
 
-// environ returns the variables that an env block sets: NAME=value, by name.
-func (p *Provider) environ(ctx context.Context, env cty.Value) ([]string, error) {
+// Variables implements Placer.
+func (p *Provider) Variables(ctx context.Context, env cty.Value) ([]string, error) {
 	set := ctyread.Attr(env, "set")
 	if !ctyread.Known(set) {
 		return nil, nil
@@ -76,14 +96,14 @@ func (p *Provider) environ(ctx context.Context, env cty.Value) ([]string, error)
 
 // folder is the inside of a workspace. It enters the guest around it anew for each call.
 type folder struct {
-	around *providers.Via
-	dir    string
-	env    []string
+	enter func(context.Context) (providers.Guest, error)
+	dir   string
+	env   []string
 }
 
 // Run implements providers.Guest.
 func (f folder) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
-	g, err := f.around.Enter(ctx)
+	g, err := f.enter(ctx)
 	if err != nil {
 		return providers.Output{}, err
 	}
@@ -96,7 +116,7 @@ func (f folder) Run(ctx context.Context, c providers.Command) (providers.Output,
 
 // Dial implements providers.Guest.
 func (f folder) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	g, err := f.around.Enter(ctx)
+	g, err := f.enter(ctx)
 	if err != nil {
 		return nil, err
 	}

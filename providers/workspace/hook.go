@@ -205,13 +205,18 @@ func (t *task) runCommand(ctx context.Context, h hook, output *tail) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.timeout, &lateError{h.timeout})
 	defer cancel()
 	var env []string
+	enter := t.p.settings.Via.Enter
 	if t.Want != cty.NilVal {
+		block := ctyread.Attr(spec.Revealed(t.Want), "env")
 		var err error
-		if env, err = t.p.environ(ctx, ctyread.Attr(spec.Revealed(t.Want), "env")); err != nil {
+		if env, err = t.p.Variables(ctx, block); err != nil {
 			return err
 		}
+		if ctyread.True(block, "strip_proxy") {
+			enter = t.p.enterWithoutProxies
+		}
 	}
-	g, err := t.p.settings.Via.Enter(ctx)
+	g, err := enter(ctx)
 	if err != nil {
 		return err
 	}

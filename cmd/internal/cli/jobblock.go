@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/cmd/internal/view"
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/job"
 	"vmctl/spec"
@@ -41,7 +44,7 @@ func requestOf(run job.BlockRun) jobRequest {
 	return jobRequest{
 		in: run.Workspace, agent: run.Agent, text: []byte(run.Prompt), timeout: run.Timeout, idle: run.IdleTimeout, grace: run.Grace,
 		command: run.Command, block: run.Block.String(), digest: run.Digest, key: run.Key, maxParallel: run.MaxParallel,
-		containment: run.Containment, scope: run.Scope,
+		containment: run.Containment, scope: run.Scope, env: run.Env,
 	}
 }
 
@@ -78,11 +81,11 @@ func (a *app) runBlock(ctx context.Context, text string, r jobRequest) error {
 	return nil
 }
 
-// resolvedRun reads a job block, with the values that records have of what it refers to.
-func (a *app) resolvedRun(ctx context.Context, p *project, addr spec.Address) (job.BlockRun, error) {
+// resolvedBlock reads a job block, with the values that records have of what it refers to.
+func (a *app) resolvedBlock(ctx context.Context, p *project, addr spec.Address) (spec.Resource, error) {
 	snapshot, _, err := a.readBeside(ctx, p)
 	if err != nil {
-		return job.BlockRun{}, err
+		return spec.Resource{}, err
 	}
 	known := map[spec.Address]cty.Value{}
 	for at, record := range snapshot.Records {
@@ -90,20 +93,55 @@ func (a *app) resolvedRun(ctx context.Context, p *project, addr spec.Address) (j
 	}
 	block, err := a.resolver(p.config)(addr, known)
 	if err != nil {
-		return job.BlockRun{}, err
+		return block, err
 	}
 	p.masker.Add(spec.Texts(block.Want)...)
+	return block, nil
+}
+
+// resolvedRun reads a job block, for a run of it.
+func (a *app) resolvedRun(ctx context.Context, p *project, addr spec.Address) (job.BlockRun, error) {
+	block, err := a.resolvedBlock(ctx, p, addr)
+	if err != nil {
+		return job.BlockRun{}, err
+	}
 	var digest func(string) string
 	if key := p.key; !key.IsZero() { // as the provider makes it
 		digest = func(text string) string { return key.Text(block.Provider.String(), text) }
 	}
 	run, err := job.BlockRunOf(addr, spec.Revealed(block.Want), block.Policy, digest)
 	if err != nil {
-		e := newProblem(classFailed, "unknown_value", err.Error(), a.commandLine("apply", planFlags{}))
-		e.err = err
-		return run, e
+		return run, a.unknownValue(err)
 	}
 	return run, nil
+}
+
+// unknownValue returns the error about a job that needs a value which apply makes.
+func (a *app) unknownValue(err error) error {
+	e := newProblem(classFailed, "unknown_value", err.Error(), a.commandLine("apply", planFlags{}))
+	e.err = err
+	return e
+}
+
+// environmentOf returns the env block of the job block of a record: no record has its values.
+func (a *app) environmentOf(ctx context.Context, p *project, r job.Record) (cty.Value, error) {
+	addr, is := jobBlockOf(r.Block)
+	if !is {
+		return cty.NilVal, nil
+	}
+	if _, there := p.config.Resource(addr); !there {
+		view.Warning(a.errScreen(), r.Block+" is not in the spec any more: what its env passed and set is not in the environment of this job")
+		return cty.NilVal, nil
+	}
+	block, err := a.resolvedBlock(ctx, p, addr)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	env := ctyread.Attr(spec.Revealed(block.Want), "env")
+	if env != cty.NilVal && !env.IsWhollyKnown() {
+		return cty.NilVal, a.unknownValue(fmt.Errorf("continue job %s: a value of env of %s is not known yet", r.ID, addr))
+	}
+	return env, nil
 }
 
 // notOfBlock lists the flags of job run that say what the block of a job says.

@@ -19,7 +19,8 @@ func (a *app) jobContinueCommand() *cobra.Command {
 		Short: "Continue the session of a job that has ended",
 		Long: "Continue the session of an agent's job that has ended, in a new job in the same place.\n" +
 			"A command that is no agent, and an agent that named no session, has none: the error has\n" +
-			"the command line that runs it again. Flags about the environment count for one job.",
+			"the command line that runs it again. Flags about the environment count for one job; env\n" +
+			"of its workspace and of its block count as they are now.",
 		Args: one("the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.jobContinue(cmd.Context(), args[0], r) },
 	}
@@ -28,7 +29,11 @@ func (a *app) jobContinueCommand() *cobra.Command {
 }
 
 func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
-	s, v, err := a.readJob(ctx, id, "job continue")
+	p, err := a.openExisting()
+	if err != nil {
+		return err
+	}
+	s, v, err := a.readJobOf(ctx, p, id, "job continue")
 	if err != nil {
 		return err
 	}
@@ -59,6 +64,10 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 		return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
 			a.againLine(v.Record)+" runs it again")
 	}
+	if r.env, err = a.environmentOf(ctx, p, v.Record); err != nil {
+		return err
+	}
+	r.mask = p.masker.Text
 	r.command = job.AgentOf(v.Agent).Resume(v.Command, session)
 	return a.jobRun(ctx, r)
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/procenv"
 	"vmctl/providers"
 	"vmctl/providers/job"
 	"vmctl/spec"
@@ -94,11 +94,8 @@ func (a *app) guestLaunch(s job.Store, id job.ID, more ...string) job.Launch {
 
 // guestEnviron returns the variables of this process that a job in a VM gets, and those that are set for it.
 func (a *app) guestEnviron(r jobRequest) (environ, warnings []string) {
-	passed := slices.DeleteFunc(withoutVariables(a.env.Environ), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return !slices.Contains(r.pass, name)
-	})
-	return job.Environ{From: passed, Pass: r.pass, Set: r.set}.Build()
+	passed := procenv.Named(withoutVariables(a.env.Environ), r.pass)
+	return job.Environ{From: passed, Pass: r.pass, Set: r.set, StripProxy: r.stripProxy}.Build()
 }
 
 // takeUpJobs starts workers for all jobs in VMs whose worker is gone.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/ctyread"
@@ -35,6 +36,7 @@ type jobRequest struct {
 	pass, set            []string
 	asked                job.Asked // of pass and set, the part that is neither the workspace's nor the block's
 	stripProxy           bool
+	env                  cty.Value // the env block of its job block; null: none
 	timeout, idle, grace time.Duration
 	command              []string
 	parent               job.ID
@@ -71,9 +73,9 @@ func (a *app) jobRunCommand() *cobra.Command {
 			"and destroy leave its workspace alone, and the VM around that.\n\n" +
 			"Its environment starts empty and gets PATH, HOME, USER, LOGNAME, SHELL, LANG, LC_*,\n" +
 			"XDG_*, TZ and the proxies, a TMPDIR of its own, and what --pass-env and --set-env\n" +
-			"name; in a workspace also what env in its block passes and sets. The record holds the\n" +
-			"names alone. The command reads the file of --prompt from standard input; of that the\n" +
-			"record holds the first 200 characters.\n\n" +
+			"name; in a workspace also what env in its block, and in that of the job, passes and\n" +
+			"sets. The record holds the names alone. The command reads the file of --prompt from\n" +
+			"standard input; of that the record holds the first 200 characters.\n\n" +
 			"With --agent the output decides how the job ended: an agent that exits with 0 and\n" +
 			"gives no result, or a failed one, has failed. claude needs -p --output-format\n" +
 			"stream-json --verbose, codex exec --json, gemini -o stream-json.",
@@ -107,7 +109,7 @@ func (a *app) jobRunCommand() *cobra.Command {
 // registerInput registers the flags for what the command gets.
 func (r *jobRequest) registerInput(f *pflag.FlagSet) {
 	f.StringVar(&r.prompt, "prompt", "", "give the command `FILE` as standard input; - is vmctl's own")
-	f.StringArrayVar(&r.pass, "pass-env", nil, "pass the variable `NAME`")
+	f.StringArrayVar(&r.pass, "pass-env", nil, "pass the variable `NAME`; NAME* is all that begin so")
 	f.StringArrayVar(&r.set, "set-env", nil, "set a variable: `NAME=VALUE`")
 }
 
@@ -194,7 +196,12 @@ func (a *app) startInWorkspace(ctx context.Context, p *project, r jobRequest) (s
 			return err
 		}
 		r.asked = r.askedNow()
-		r.pass, r.set = append(w.passNames(), r.pass...), append(at.Env, r.set...)
+		own, err := placer.Variables(ctx, r.env)
+		if err != nil {
+			return err
+		}
+		r.pass, r.set = slices.Concat(passNames(w.environment()), passNames(r.env), r.pass), slices.Concat(at.Env, own, r.set)
+		r.stripProxy = r.stripProxy || at.StripProxy || ctyread.True(r.env, "strip_proxy")
 		place := job.Record{Dir: at.Dir, Workspace: w.address.String()}
 		if (w.inside != spec.Address{}) {
 			place.Inside = w.inside.String()

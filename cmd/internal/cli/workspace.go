@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/ctyread"
+	"vmctl/internal/procenv"
 	"vmctl/providers"
 	"vmctl/providers/workspace"
 	"vmctl/spec"
@@ -134,9 +136,14 @@ func (a *app) present(w enteredWorkspace, inside spec.Address) error {
 	return nil
 }
 
-// passNames returns the names of variables that a workspace's block passes on.
-func (w enteredWorkspace) passNames() (names []string) {
-	for _, v := range ctyread.List(ctyread.Attr(ctyread.Attr(spec.Revealed(w.values()), "env"), "pass")) {
+// environment returns the env block of a workspace.
+func (w enteredWorkspace) environment() cty.Value {
+	return ctyread.Attr(spec.Revealed(w.values()), "env")
+}
+
+// passNames returns the names of variables that the env block of a workspace or a job passes on.
+func passNames(block cty.Value) (names []string) {
+	for _, v := range ctyread.List(ctyread.Attr(block, "pass")) {
 		names = append(names, v.AsString())
 	}
 	return names
@@ -144,11 +151,10 @@ func (w enteredWorkspace) passNames() (names []string) {
 
 // passed returns the variables of this process that a workspace's block passes on.
 func (a *app) passed(w enteredWorkspace) []string {
-	var all []string
-	for _, name := range w.passNames() {
-		if i := slices.IndexFunc(a.env.Environ, func(pair string) bool { return strings.HasPrefix(pair, name+"=") }); i >= 0 {
-			all = append(all, a.env.Environ[i])
-		}
+	block := w.environment()
+	all := procenv.Named(a.env.Environ, passNames(block))
+	if ctyread.True(block, "strip_proxy") {
+		all = procenv.WithoutProxies(all)
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vmctl/internal/procenv"
 	"vmctl/internal/run"
 	"vmctl/internal/sshx"
 	"vmctl/providers"
@@ -61,7 +62,7 @@ func (a *app) attend(ctx context.Context, w enteredWorkspace, command []string) 
 		return before{err: err}
 	}
 	c := providers.Command{Args: command, Dir: at.Dir, Env: slices.Concat(at.Env, a.passed(w))}
-	code, err := a.attendIn(ctx, w, c, stdin)
+	code, err := a.attendIn(ctx, attendance{workspace: w, command: c, stripProxy: at.StripProxy, in: stdin})
 	if err != nil {
 		return before{err: fmt.Errorf("open a shell in %s: %w", w.address, err)}
 	}
@@ -71,10 +72,23 @@ func (a *app) attend(ctx context.Context, w enteredWorkspace, command []string) 
 	return nil
 }
 
+// attendance is a command of a workspace in front of the terminal.
+type attendance struct {
+	workspace  enteredWorkspace
+	command    providers.Command
+	stripProxy bool // variables of proxies do not pass from this host
+	in         *os.File
+}
+
 // attendIn runs a command in the guest around a workspace, in front of the terminal.
-func (a *app) attendIn(ctx context.Context, w enteredWorkspace, c providers.Command, stdin *os.File) (int, error) {
+func (a *app) attendIn(ctx context.Context, of attendance) (int, error) {
+	w, c := of.workspace, of.command
 	if w.inside == (spec.Address{}) {
-		g, err := onThisHost(a.env)
+		env := a.env
+		if of.stripProxy {
+			env.Environ = procenv.WithoutProxies(env.Environ)
+		}
+		g, err := onThisHost(env)
 		if err != nil {
 			return 0, err
 		}
@@ -86,7 +100,7 @@ func (a *app) attendIn(ctx context.Context, w enteredWorkspace, c providers.Comm
 		if err != nil {
 			return 0, err
 		}
-		return guest.Shell(ctx, t, c, sshx.Terminal{In: stdin, Out: a.stdout, Err: a.stderr, Type: a.getenv("TERM")})
+		return guest.Shell(ctx, t, c, sshx.Terminal{In: of.in, Out: a.stdout, Err: a.stderr, Type: a.getenv("TERM")})
 	}
 	g, err := a.guest(ctx, vm)
 	if err != nil {
