@@ -27,8 +27,8 @@ lima=(openssh-client openssh-sftp-server qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)
 image=(debian-archive-keyring dosfstools e2fsprogs fakeroot fdisk mmdebstrap mtools qemu-utils syslinux syslinux-common uidmap)
 engine=(busybox-static docker.io iproute2)
-# sshfs mounts workspaces, openssh-sftp-server serves their files on a simulated host; netcat, perl and python relay sockets.
-test=(bash-completion fish fuse3 git netcat-openbsd openssh-client openssh-sftp-server passwd perl-base python3-minimal sshfs util-linux zsh)
+# postgresql keeps states of Terraform; sshfs mounts workspaces, openssh-sftp-server serves their files on a simulated host; netcat, perl and python relay sockets.
+test=(bash-completion fish fuse3 git netcat-openbsd openssh-client openssh-sftp-server passwd perl-base postgresql python3-minimal sshfs util-linux zsh)
 lint=(shellcheck)
 
 die() {

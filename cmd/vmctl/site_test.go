@@ -1,9 +1,11 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -64,4 +66,35 @@ func (s *site) exits(code int, args ...string) string {
 		s.t.Fatalf("vmctl %v: %v, want exit code %d:\n%s", args, err, code, out)
 	}
 	return string(out)
+}
+
+// leaks fails if a text, from somewhere, has a secret of a test.
+func (s *site) leaks(where, text string) {
+	s.t.Helper()
+	for _, secret := range []string{"CANARYACCESS", "CANARY SECRET"} {
+		if strings.Contains(text, secret) {
+			s.t.Errorf("%s is in %s:\n%s", secret, where, text)
+		}
+	}
+}
+
+// leaksNowhere checks all files of the site and of vmctl.
+func (s *site) leaksNowhere() {
+	s.t.Helper()
+	for _, root := range []string{s.dir, s.home} {
+		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			s.leaks(path, string(text))
+			return err
+		})
+		if err != nil {
+			s.t.Error(err)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(s.dir, "temp")); err != nil || len(left) > 0 {
+		s.t.Errorf("left: %v, %v", left, err)
+	}
 }

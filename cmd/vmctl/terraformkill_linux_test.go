@@ -91,6 +91,7 @@ type killed struct {
 	arrivals  *bufio.Reader // of reached
 	goOn      *os.File
 	terraform terraformProgram
+	environ   []string // of vmctl, beyond what all have
 }
 
 func newKilled(t *testing.T, program terraformProgram) *killed {
@@ -134,7 +135,7 @@ func newKilled(t *testing.T, program terraformProgram) *killed {
 
 func (k *killed) command(args ...string) *exec.Cmd {
 	cmd := k.vmctl(args...)
-	cmd.Env = append(cmd.Env, "STANDIN="+k.dir, "PROGRAM="+k.terraform.path, "XDG_RUNTIME_DIR="+filepath.Join(k.dir, "temp"))
+	cmd.Env = slices.Concat(cmd.Env, k.environ, []string{"STANDIN=" + k.dir, "PROGRAM=" + k.terraform.path, "XDG_RUNTIME_DIR=" + filepath.Join(k.dir, "temp")})
 	return cmd
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -636,33 +635,3 @@ tr '\0' '\n' </proc/$$/environ >>"$WATCHED"
 tr '\0' '\n' </proc/$$/cmdline >>"$WATCHED"
 exec "$PROGRAM" "$@"
 `
-
-func (s *s3Site) leaks(where, text string) {
-	s.site.t.Helper()
-	for _, secret := range []string{"CANARYACCESS", "CANARY SECRET"} {
-		if strings.Contains(text, secret) {
-			s.site.t.Errorf("%s is in %s:\n%s", secret, where, text)
-		}
-	}
-}
-
-// leaksNowhere checks all files of the site and of vmctl.
-func (s *s3Site) leaksNowhere() {
-	s.site.t.Helper()
-	for _, root := range []string{s.dir, s.home} {
-		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || !e.Type().IsRegular() {
-				return err
-			}
-			text, err := os.ReadFile(path)
-			s.leaks(path, string(text))
-			return err
-		})
-		if err != nil {
-			s.site.t.Error(err)
-		}
-	}
-	if left, err := os.ReadDir(filepath.Join(s.dir, "temp")); err != nil || len(left) > 0 {
-		s.site.t.Errorf("left: %v, %v", left, err)
-	}
-}

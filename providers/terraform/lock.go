@@ -21,11 +21,15 @@ type stateLock struct {
 	Operation string
 	Who       string
 	Created   string
-	pid       int // of the holder on this machine; 0: it is not known
+	pid       int  // of the holder on this machine; 0: it is not known
+	isPG      bool // it is the backend pg's, which tells nothing of the holder
 }
 
 // String describes the holder in words.
 func (l *stateLock) String() string {
+	if l.isPG {
+		return "another session of its PostgreSQL server, which alone knows whose"
+	}
 	text := l.Who
 	if l.pid > 0 {
 		text += fmt.Sprintf(", pid %d", l.pid)
@@ -57,11 +61,14 @@ const lockText = "Error acquiring the state lock"
 
 // parseLock reads the holder of a lock from an error of Terraform. nil: the error is another one.
 func parseLock(text string) *stateLock {
+	text = unframed(text)
+	if isPGLock(text) {
+		return &stateLock{isPG: true}
+	}
 	_, text, ok := strings.Cut(text, lockText)
 	if !ok {
 		return nil
 	}
-	text = strings.Join(strings.Fields(strings.ReplaceAll(text, "│", " ")), " ")
 	between := func(from, to string) string {
 		_, rest, _ := strings.Cut(text, " "+from+": ")
 		value, _, _ := strings.Cut(rest, " "+to+":")
@@ -78,6 +85,9 @@ func parseLock(text string) *stateLock {
 // machine; a backend elsewhere keeps it when its holder is killed.
 func (p *Provider) unlocking(m spec.TerraformModule, workspace string, l *stateLock) []providers.Advice {
 	wait := fmt.Sprintf("or let vmctl wait: lock_timeout = \"10m\" in provider \"terraform\" %q", p.settings.Name)
+	if l.isPG {
+		return providers.Say("see whose it is: "+pgHolders(), "wait for that session: the server frees the lock as soon as it ends, also when its process is killed", wait)
+	}
 	if isRemote(m) {
 		return providers.Say("wait for the process that holds it", wait,
 			"or, if that was killed: "+p.commandLine(p.settingsOf(m, workspace)...)("force-unlock", l.ID))

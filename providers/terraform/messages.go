@@ -94,7 +94,7 @@ func (m *messages) line(line []byte) {
 			if detail := strings.Join(strings.Fields(got.Diagnostic.Detail), " "); detail != "" {
 				text += ": " + detail
 			}
-			m.errors = append(m.errors, diagnostic{got.Diagnostic.Address, text})
+			m.errors = append(m.errors, diagnostic{got.Diagnostic.Address, masked(text)})
 		}
 	}
 }

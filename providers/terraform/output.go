@@ -45,10 +45,17 @@ func (s *session) runLasting(ctx context.Context, give bool, out io.Writer, comm
 	done()
 	if err != nil {
 		if text, unread := os.ReadFile(l.Errors); unread == nil && len(text) > 0 {
-			err = fmt.Errorf("%w\n%s", err, strings.TrimSpace(string(text)))
+			err = fmt.Errorf("%w\n%s", err, masked(strings.TrimSpace(string(text))))
 		}
 	}
 	return errors.Join(err, <-followed)
+}
+
+// runEdit runs a command that edits a state, and tells nothing. give is as in run.
+func (s *session) runEdit(ctx context.Context, give bool, command func(*tfexec.Terraform) error) error {
+	return unlessCreating(ctx, func() error {
+		return s.runLasting(ctx, give, io.Discard, func(tf *tfexec.Terraform, _ io.Writer) error { return command(tf) })
+	})
 }
 
 // follow copies what is written to a file until ctx ends, and then the rest.

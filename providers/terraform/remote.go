@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,7 +59,7 @@ func (r remoteStates) run(ctx context.Context, name string, command func(*tfexec
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	return inWords(s.run(false, command))
+	return inWords(unlessCreating(ctx, func() error { return s.run(false, command) }))
 }
 
 func (r remoteStates) list(ctx context.Context) ([]workspace, error) {
@@ -166,7 +165,7 @@ func (s *session) push(ctx context.Context, text []byte) error {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return err
 	}
-	return s.runLasting(ctx, false, io.Discard, func(tf *tfexec.Terraform, _ io.Writer) error {
+	return s.runEdit(ctx, false, func(tf *tfexec.Terraform) error {
 		return tf.StatePush(ctx, path, tfexec.Lock(true), tfexec.LockTimeout(s.lockWait))
 	})
 }
@@ -213,6 +212,10 @@ func inWords(err error) error {
 	if err == nil || errors.As(err, &problem) {
 		return err
 	}
-	text := strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(err.Error())), " ")
-	return &framed{text, err}
+	return &framed{unframed(err.Error()), err}
+}
+
+// unframed returns a text for people in one line, without its frame.
+func unframed(text string) string {
+	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(text)), " ")
 }

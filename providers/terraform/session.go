@@ -160,7 +160,7 @@ func (s *session) run(give bool, command func(*tfexec.Terraform) error) (err err
 	if err := s.tf.SetEnv(s.env); err != nil {
 		return err
 	}
-	return command(s.tf)
+	return withoutSecrets(command(s.tf))
 }
 
 // init prepares the module: it installs its providers and sets up its backend.
@@ -184,7 +184,7 @@ func (s *session) importResource(ctx context.Context, state, address, id string)
 	if s.variables != nil {
 		options = append(options, tfexec.VarFile(stdinPath))
 	}
-	return s.runLasting(ctx, true, io.Discard, func(tf *tfexec.Terraform, _ io.Writer) error { return tf.Import(ctx, address, id, options...) })
+	return s.runEdit(ctx, true, func(tf *tfexec.Terraform) error { return tf.Import(ctx, address, id, options...) })
 }
 
 // forget takes a resource out of the state, which stays as it is.
@@ -193,7 +193,7 @@ func (s *session) forget(ctx context.Context, state, address string) error {
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
-	return s.runLasting(ctx, false, io.Discard, func(tf *tfexec.Terraform, _ io.Writer) error { return tf.StateRm(ctx, address, options...) })
+	return s.runEdit(ctx, false, func(tf *tfexec.Terraform) error { return tf.StateRm(ctx, address, options...) })
 }
 
 // planFile is the name of the plan in the folder of a session.
@@ -219,9 +219,16 @@ func (s *session) plan(ctx context.Context, state string, further ...string) (*p
 		args = append(args, "-var-file="+stdinPath)
 	}
 	var out messages
-	status, err := s.bound(ctx, args, input, &out)
-	if err != nil && (status != planHasChanges || ctx.Err() != nil) {
-		return nil, out.failure(err)
+	err := unlessCreating(ctx, func() error {
+		out = messages{}
+		status, err := s.bound(ctx, args, input, &out)
+		if err != nil && (status != planHasChanges || ctx.Err() != nil) {
+			return out.failure(err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	var text bytes.Buffer
 	if _, err := s.bound(ctx, []string{"show", "-json", "-no-color", file}, nil, &text); err != nil {
@@ -261,7 +268,8 @@ func (s *session) bound(ctx context.Context, args []string, input *os.File, out 
 	if input != nil {
 		c.Stdin = input
 	}
-	return run.Bound(ctx, c)
+	status, err = run.Bound(ctx, c)
+	return status, withoutSecrets(err)
 }
 
 // apply carries out the plan that was made last.
@@ -270,11 +278,13 @@ func (s *session) apply(ctx context.Context, state string) error {
 	if state != "" {
 		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
 	}
-	out := messages{log: s.log}
-	err := s.runLasting(ctx, false, &out, func(tf *tfexec.Terraform, out io.Writer) error { return tf.ApplyJSON(ctx, out, options...) })
-	s.tf.SetStdout(io.Discard)
-	if err != nil {
-		return out.failure(err)
-	}
-	return nil
+	defer s.tf.SetStdout(io.Discard)
+	return unlessCreating(ctx, func() error {
+		out := messages{log: s.log}
+		err := s.runLasting(ctx, false, &out, func(tf *tfexec.Terraform, out io.Writer) error { return tf.ApplyJSON(ctx, out, options...) })
+		if err != nil {
+			return out.failure(err)
+		}
+		return nil
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vmctl/internal/atomicfile"
@@ -36,6 +37,11 @@ var (
 
 // isRemote reports whether the backend of a module keeps the states elsewhere than in the data directory.
 func isRemote(m spec.TerraformModule) bool { return m.Backend != "" && m.Backend != "local" }
+
+// sharesState reports whether the backend of a module has one state, or is told to use one.
+func sharesState(m spec.TerraformModule) bool {
+	return slices.Contains(withoutWorkspaces(), m.Backend) || m.OneWorkspace
+}
 
 // statesOf returns the place of the states of a module.
 func (p *Provider) statesOf(m spec.TerraformModule) states {
@@ -212,6 +218,8 @@ func (p *Provider) elsewhere(m spec.TerraformModule, w workspace) error {
 	backend, _, _ := strings.Cut(string(text), " ")
 	command := p.commandLine(setting{"TF_WORKSPACE", w.name})
 	switch {
+	case backend == "" && isHere && sharesState(m):
+		return fmt.Errorf("its state is in %s, and the module has the backend %s now, with one state for all VMs: take that edit back", p.statePath(w.name), m.Backend)
 	case backend == "" && isRemote(m) && isHere:
 		return fmt.Errorf("its state is in %s, and the module has the backend %s now: take that edit back, or, once the module is initialised, run %s",
 			p.statePath(w.name), m.Backend, command("state", "push", p.statePath(w.name)))
