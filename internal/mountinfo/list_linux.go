@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // List returns the mounts that this process sees.
@@ -33,13 +31,5 @@ func Below(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir = filepath.Join(parent, filepath.Base(dir))
-	var found []string
-	for _, e := range all {
-		if e.Path == dir || strings.HasPrefix(e.Path, dir+"/") {
-			found = append(found, e.Path)
-		}
-	}
-	slices.Sort(found)
-	return slices.Compact(found), nil
+	return In(filepath.Join(parent, filepath.Base(dir)), all), nil
 }

@@ -3,6 +3,7 @@ package mountinfo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,19 @@ func Parse(text string) ([]Entry, error) {
 		all = append(all, Entry{Kind: unescaped(system[0]), Source: unescaped(system[1]), Path: unescaped(fields[4])})
 	}
 	return all, nil
+}
+
+// In returns the paths of those mounts that are on a folder or on anything below it, sorted. The path of the folder is absolute, and
+// has no symbolic links.
+func In(dir string, all []Entry) []string {
+	var found []string
+	for _, e := range all {
+		if e.Path == dir || strings.HasPrefix(e.Path, strings.TrimSuffix(dir, "/")+"/") {
+			found = append(found, e.Path)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 // unescaped returns a field of the list, in which the kernel writes a blank, a tab, a line end and a backslash as \ and three

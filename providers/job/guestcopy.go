@@ -187,15 +187,8 @@ func (w *GuestWorker) whereCopy(ctx context.Context) (dir string, err error) {
 	}
 	dir, mounts, _ := strings.Cut(string(out), "\n")
 	all, err := mountinfo.Parse(mounts)
-	var inside []string
-	for _, m := range all {
-		if m.Path == dir || strings.HasPrefix(m.Path, dir+"/") {
-			inside = append(inside, m.Path)
-		}
-	}
-	if err == nil && dir != "" && len(inside) > 0 {
-		slices.Sort(inside)
-		err = &mountedError{slices.Compact(inside)}
+	if inside := mountinfo.In(dir, all); err == nil && dir != "" && len(inside) > 0 {
+		err = &mountedError{inside}
 	}
 	return dir, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"vmctl/internal/atomicfile"
 	"vmctl/providers"
@@ -54,10 +53,10 @@ func (j *job) deletable() error {
 }
 
 func (j *job) removeAll(f vmFile) error {
-	if err := j.runnerOf(f).discard(j, f); err != nil {
+	if err := j.removeInside(f.ID); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(j.homePath(f.ID)); err != nil {
+	if err := j.runnerOf(f).discard(j, f); err != nil {
 		return err
 	}
 	return atomicfile.Remove(j.vmPath(f.Name))

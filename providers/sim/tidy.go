@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"vmctl/internal/atomicfile"
 	"vmctl/providers"
@@ -53,7 +52,7 @@ func (j *job) tidy(context.Context) (*guard.Outcome, error) {
 // file is gone already.
 func (j *job) clear(context.Context) (*guard.Outcome, error) {
 	f := vmFile{ID: j.Object, Name: j.Name}
-	err := errors.Join(j.reclaim(f), atomicfile.Remove(j.logPath(f.ID)), os.RemoveAll(j.homePath(f.ID)), j.dropReserved())
+	err := errors.Join(j.reclaim(f), atomicfile.Remove(j.logPath(f.ID)), j.removeInside(f.ID), j.dropReserved())
 	if err == nil && !machine.ArgsOf(j.Step).ThenMake {
 		err = j.sweep()
 	}

@@ -338,6 +338,9 @@ func (t *task) remove(ctx context.Context) (*guard.Outcome, error) {
 	if t.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
+	if err := t.unmounted(ctx); err != nil {
+		return nil, err
+	}
 	var evidence []string
 	switch t.Op {
 	case opRemove, opDiscard:

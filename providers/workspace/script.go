@@ -144,6 +144,11 @@ IFS= read -r line
 cat >"$d/$2"
 printf '%s\n' "$line" >"$d/.hooks"
 mv "$d/.hooks" "$d/hooks"`
+	// mounts prints a folder without symbolic links, and then the mounts of the place; nothing: there is no such folder: mounts PATH.
+	mounts = `
+cd -P "$1" 2>/dev/null || exit 0
+pwd -P
+cat /proc/self/mountinfo 2>/dev/null || :`
 	// remove removes a workspace with all that is in it: remove ID PATH. A folder that has become another one's stays.
 	remove = `
 set -e
