@@ -24,7 +24,9 @@ const (
 )
 
 // isPulled reports whether an image comes from a registry.
-func isPulled(want cty.Value) bool { return !ctyread.Known(ctyread.Attr(want, "archive")) }
+func isPulled(want cty.Value) bool {
+	return !ctyread.Known(ctyread.Attr(want, "archive")) && !isBuilt(want)
+}
 
 // digestsOf lists the digests under which the registry of a name has the image.
 func (s seen) digestsOf(ref string) []string {

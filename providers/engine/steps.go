@@ -67,6 +67,8 @@ func (s *steps) makeOp() string {
 	switch {
 	case s.change.Kind != spec.Image:
 		return opMake
+	case isBuilt(s.change.Want):
+		return opBuild
 	case isPulled(s.change.Want):
 		return opPull
 	default:
