@@ -125,8 +125,8 @@ func (w workshop) hides(out string) {
 	}
 }
 
-// An image is built of a folder, and again once anything is different that the build gets. A build that fails leaves the image
-// as it was.
+// An image is built of a folder, and again once anything is different that the build gets. A build that fails leaves the image and
+// the container as they were.
 func TestBuild(t *testing.T) {
 	w := newWorkshop(t, sharedDaemon(t))
 	out := w.run(0, "apply", "--auto-approve", "--verbose")
@@ -170,6 +170,7 @@ func TestBuild(t *testing.T) {
 		}
 		first = now
 	}
+	before := w.container()
 	w.edit(`"whole"`, `"other"`)
 	out = w.run(1, "apply", "--auto-approve")
 	for _, want := range []string{"returned a non-zero code: 9", "it wrote: Step ", "all of its output is in "} {
@@ -179,6 +180,9 @@ func TestBuild(t *testing.T) {
 	}
 	if w.d.idOf("demo/box:1") != first {
 		t.Errorf("after a build that failed, the image is %s, and was %s", w.d.idOf("demo/box:1"), first)
+	}
+	if now := w.container(); now.ID != before.ID || now.State.Status != "running" {
+		t.Errorf("after a build that failed, the container is %+v, and was %+v", now, before)
 	}
 	w.edit(`"whole"`, `"whole"`)
 	w.applies()

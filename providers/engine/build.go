@@ -20,6 +20,7 @@ import (
 	"vmctl/internal/buildcontext"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
+	"vmctl/providers/guard"
 )
 
 // isBuilt reports whether the engine builds an image.
@@ -28,28 +29,65 @@ func isBuilt(want cty.Value) bool { return ctyread.Known(ctyread.Attr(want, "bui
 // lastLines is the number of the last lines of a build that its error has.
 const lastLines = 10
 
-// build builds the image of the step, and gives it its name once it is known to be of what the plan has seen: until then the
-// name leads to the image before.
-func (j *job) build(ctx context.Context, ref string) error {
+// content gets the content of the image of the step from where it comes, and returns a name or the ID of it.
+func (j *job) content(ctx context.Context, ref string) (string, error) {
+	if isBuilt(j.Want) {
+		return j.build(ctx)
+	}
+	return j.pull(ctx, ref)
+}
+
+// prepare gets the new content of an image, which gets its name by another step.
+func (j *job) prepare(ctx context.Context) (*guard.Outcome, error) {
+	if j.Want == cty.NilVal {
+		return guard.Did(providers.NotNeeded, "not all that it needs is known yet"), nil
+	}
+	if err := j.p.c.ready(ctx); err != nil {
+		return nil, err
+	}
+	source, err := j.content(ctx, canonical(ctyread.Text(j.Want, "ref")))
+	if err != nil {
+		return nil, j.failed(err)
+	}
+	j.p.prepared.Store(j.Address, source)
+	return guard.Did(providers.Done, "its new content is "+source), nil
+}
+
+// takeName lets the name of the image of the step lead to its content, which was prepared or is got now.
+func (j *job) takeName(ctx context.Context, ref string) error {
+	var source string
+	if kept, ok := j.p.prepared.LoadAndDelete(j.Address); ok {
+		source, _ = kept.(string)
+	} else {
+		var err error
+		if source, err = j.content(ctx, ref); err != nil || source == ref {
+			return err
+		}
+	}
+	_, err := j.p.c.ImageTag(ctx, client.ImageTagOptions{Source: source, Target: ref})
+	return err
+}
+
+// build builds the image of the step, without a name, and returns its ID. It fails unless the image is of what the plan has seen.
+func (j *job) build(ctx context.Context) (string, error) {
 	want := ctyread.Attr(j.Want, "build")
 	folder := buildcontext.Context{Dir: j.hostPath(ctyread.Text(want, "context")), Dockerfile: ctyread.Text(want, "dockerfile")}
 	log, err := j.buildLog()
 	if err != nil {
-		return err
+		return "", err
 	}
 	id, digest, err := j.sendBuild(ctx, folder, want, log)
 	if err = errors.Join(err, log.close()); err != nil {
-		return j.buildFailed(err, log)
+		return "", j.buildFailed(err, log)
 	}
 	if digest != ctyread.Text(want, "context_sha256") {
 		_, _ = j.p.c.ImageRemove(ctx, id, client.ImageRemoveOptions{PruneChildren: true}) //nolint:errcheck // it only takes space
-		return &providers.Problem{
+		return "", &providers.Problem{
 			Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("%s %s: %s was changed since the plan was made", j.Op, j.Address, folder.Dir),
 		}
 	}
-	_, err = j.p.c.ImageTag(ctx, client.ImageTagOptions{Source: id, Target: ref})
-	return err
+	return id, nil
 }
 
 // sendBuild sends the folder to the engine, as it is read, and follows the build to its end. It returns the ID of the image, and the

@@ -72,6 +72,7 @@ const (
 	opLoad       = "load"
 	opPull       = "pull"
 	opBuild      = "build"
+	opTag        = "tag"
 	opUpdate     = "update"
 	opStart      = "start"
 	opHealthy    = "wait_healthy"
@@ -89,7 +90,7 @@ var words = map[string]providers.Words{
 	opConnect: {Doing: "connecting to", Done: "connected to"}, opDisconnect: {Doing: "letting go of", Done: "let go of"},
 	opContext: {Doing: "setting the docker context of", Done: "set the docker context of"},
 	opMake:    {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
-	opBuild:  {Doing: "building", Done: "built"},
+	opBuild: {Doing: "building", Done: "built"}, opTag: {Doing: "giving its name to the new content of", Done: "gave its name to the new content of"},
 	opUpdate: {Doing: "changing", Done: "changed"}, opStart: {Doing: "starting", Done: "started"},
 	opHealthy: {Doing: "waiting for the health of", Done: "is healthy:"},
 	opPause:   {Doing: "pausing", Done: "paused"}, opUnpause: {Doing: "resuming", Done: "resumed"},
