@@ -191,3 +191,17 @@ func TestBuild(t *testing.T) {
 		t.Errorf("destroy left %v", got)
 	}
 }
+
+// An argument that is given as an empty text is empty; one that is null or not mentioned has the default of the Dockerfile.
+//
+// row E52, of the arguments of a build
+func TestBuildArguments(t *testing.T) {
+	w := newWorkshop(t, sharedDaemon(t))
+	w.edit(`{ MODE = "one", TOKEN = var.token }`, `{ GIVEN = "given", EMPTY = "", NULL = null }`, `target  = "whole"`, `target  = null`)
+	const args = "FROM scratch\nCOPY bin /bin\nARG GIVEN=default\nARG EMPTY=default\nARG NULL=default\nARG LEFT=default\nRUN echo \"$GIVEN|$EMPTY|$NULL|$LEFT\" >/text\n"
+	w.put("Dockerfile", args, 0o644)
+	w.applies()
+	if got := w.cat("/text"); got != "given||default|default" {
+		t.Errorf("the arguments were %q", got)
+	}
+}
