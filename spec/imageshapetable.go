@@ -25,6 +25,10 @@ var imageShape = Block{
 			Name: "pull", Type: cty.String, Default: cty.StringVal("missing"), OneOf: []string{"missing", "always", "never"}, Policy: true,
 			Doc: "When it is pulled: where it is missing, always when its name in the registry leads to another content by now, or never. Of no effect with archive or build.",
 		},
+		{
+			Name: "force", Type: cty.Bool, Default: cty.False, Policy: true,
+			Doc: "Whether its removal takes its name also from containers of others that use it, as docker rmi --force does; none is stopped. Without, it is retained until they are gone.",
+		},
 		ownAddress,
 		{
 			Name: "id", Type: cty.String, Computed: true,
@@ -68,5 +72,4 @@ var imageShape = Block{
 		},
 		timeoutsBlock, lifecycleBlock,
 	},
-	Later: []string{"force"},
 }

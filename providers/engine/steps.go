@@ -225,6 +225,9 @@ func (s *steps) remove() {
 	step := s.add(opRemove, providers.PhaseRemove, s.now)
 	step.Timeout = ctyread.Seconds(ctyread.Attr(s.change.Policy, "timeouts"), "delete", 2*time.Minute)
 	step.Risk, step.Frees, step.Takes = providers.DataLoss, s.change.Object.Holds, ended(s.change.Object)
+	if forces(s.change.Kind, s.change.Policy) { // whoever uses it
+		step.Takes, step.Args = nil, forcing{}
+	}
 }
 
 // release stops a container before the machine of its engine goes down, and starts it once it is up again, if this plan brings
