@@ -63,7 +63,7 @@ func onlyForDowntime(s planner.Step, c *planner.Change) bool {
 			return s.AtStart
 		}
 		return !c.Unready
-	case providers.PhaseRecover, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve, providers.PhaseMake,
+	case providers.PhasePrepare, providers.PhaseRecover, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve, providers.PhaseMake,
 		providers.PhaseChange, providers.PhaseTidy:
 		return false
 	}

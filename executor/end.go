@@ -112,7 +112,7 @@ func (x *execution) recordOutcome(o *outcome) []state.Entry {
 		x.takenDown[step.Change] = x.takenDown[step.Change] || x.still(step.Change, providers.PhaseResume)
 	case providers.PhaseUp, providers.PhaseResume:
 		delete(x.takenDown, step.Change)
-	case providers.PhaseRecover, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
+	case providers.PhasePrepare, providers.PhaseRecover, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
 		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseTidy:
 	}
 	if !step.Record {

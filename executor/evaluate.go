@@ -101,8 +101,8 @@ func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
 	return now
 }
 
-// needsWanted reports whether a step needs the wanted values. A sinking step does not need them, nor
-// does a step that forgets or settles: the values may not be known by then.
+// needsWanted reports whether a step needs the wanted values. A sinking step does not need them, nor does one that prepares, forgets
+// or settles: the values may not be known by then.
 func needsWanted(s planner.Step) bool {
-	return !s.Phase.Sinks() && s.Op != planner.OpForget && s.Op != planner.OpSettle
+	return !s.Phase.Sinks() && s.Phase != providers.PhasePrepare && s.Op != planner.OpForget && s.Op != planner.OpSettle
 }

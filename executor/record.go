@@ -81,7 +81,7 @@ func (x *execution) record(step planner.Step, c *planner.Change, r providers.Res
 		if r.How == providers.Graceful || r.How == providers.Forced {
 			n.LastStop = string(r.How)
 		}
-	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
+	case providers.PhasePrepare, providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
 		providers.PhaseMake, providers.PhaseChange, providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
 	}
 	return x.withConditions(n, old, step, r), true

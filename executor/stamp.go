@@ -83,7 +83,7 @@ func (x *execution) withConditions(n, old state.Record, step planner.Step, r pro
 		}
 	case providers.PhaseDown:
 		n = x.stampedAll(n, c, func(string) (condition.Report, bool) { return x.wentOff(step.Change, "it is off"), true })
-	case providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
+	case providers.PhasePrepare, providers.PhaseRecover, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve,
 		providers.PhaseChange, providers.PhaseResume, providers.PhaseTidy:
 	}
 	for _, report := range r.Conditions {
@@ -166,7 +166,7 @@ func (x *execution) withFailure(r state.Record, step planner.Step, f *providers.
 			report.Status, report.Terminal = condition.Unknown, false
 		}
 		return x.stamped(r, c, report, r.Generation), producerOf(c, step.Condition) != ""
-	case providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve, providers.PhaseChange, providers.PhaseResume, providers.PhaseTidy:
+	case providers.PhasePrepare, providers.PhaseRelease, providers.PhaseFree, providers.PhaseRemove, providers.PhaseReserve, providers.PhaseChange, providers.PhaseResume, providers.PhaseTidy:
 		return r, false
 	}
 	if f.Outcome == providers.Stale || f.Outcome == providers.Unsafe { // it has done nothing

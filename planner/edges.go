@@ -30,6 +30,26 @@ func (o *orderer) edges() {
 	}
 	o.riseAfter()
 	o.handed()
+	o.prepareFirst(refers)
+}
+
+// prepareFirst lets the users of an object stay up until what takes the place of its content is prepared. It leaves
+// out what would close a circle.
+func (o *orderer) prepareFirst(refers map[int][]int) {
+	for user, used := range each(refers) {
+		var down, prepared []*node
+		for _, n := range o.own[user] {
+			if n.sinks() {
+				down = append(down, n)
+			}
+		}
+		for _, n := range o.own[used] {
+			if n.step.Phase == providers.PhasePrepare {
+				prepared = append(prepared, n)
+			}
+		}
+		waitAll(down, prepared)
+	}
 }
 
 // each iterates over all pairs of changes, in order.

@@ -62,10 +62,11 @@ const (
 // Phase is a step's place in the order of a plan.
 type Phase string
 
-// The phases, in order. Those up to PhaseRemove take something down or away: they
-// sink. Those from PhaseReserve to PhaseResume make something or bring it up: they
+// The phases, in order. PhasePrepare changes nothing that anybody sees: what may fail is done before the users of the
+// object go down. Those from PhaseRecover to PhaseRemove take something down or away: they sink. Those from PhaseReserve to PhaseResume make something or bring it up: they
 // rise.
 const (
+	PhasePrepare Phase = "prepare"
 	PhaseRecover Phase = "recover"
 	PhaseRelease Phase = "release"
 	PhaseDown    Phase = "down"
@@ -83,7 +84,7 @@ const (
 // Phases lists every phase in order.
 func Phases() []Phase {
 	return []Phase{
-		PhaseRecover, PhaseRelease, PhaseDown, PhaseFree, PhaseRemove, PhaseReserve, PhaseMake,
+		PhasePrepare, PhaseRecover, PhaseRelease, PhaseDown, PhaseFree, PhaseRemove, PhaseReserve, PhaseMake,
 		PhaseChange, PhaseUp, PhaseReady, PhaseResume, PhaseTidy,
 	}
 }
@@ -93,14 +94,14 @@ func (p Phase) Sinks() bool {
 	switch p {
 	case PhaseRecover, PhaseRelease, PhaseDown, PhaseFree, PhaseRemove:
 		return true
-	case PhaseReserve, PhaseMake, PhaseChange, PhaseUp, PhaseReady, PhaseResume, PhaseTidy:
+	case PhasePrepare, PhaseReserve, PhaseMake, PhaseChange, PhaseUp, PhaseReady, PhaseResume, PhaseTidy:
 		return false
 	}
 	panic("unknown phase " + string(p))
 }
 
 // Rises reports whether a step of this phase makes something or brings it up.
-func (p Phase) Rises() bool { return !p.Sinks() && p != PhaseTidy }
+func (p Phase) Rises() bool { return !p.Sinks() && p != PhaseTidy && p != PhasePrepare }
 
 // Class is the meaning of a step's failure.
 type Class string

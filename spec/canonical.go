@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/big"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"vmctl/internal/buildcontext"
 	"vmctl/internal/procenv"
 	"vmctl/internal/yamltext"
 )
@@ -234,6 +236,15 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, m
 		}
 		return cty.StringVal(folder), ""
+	case BuildContext:
+		if text == "" || strings.ContainsFunc(text, isControl) {
+			return cty.NilVal, fmt.Sprintf("is %q, which is not the path of a folder.", shorten(text))
+		}
+		return cty.StringVal(filepath.Clean(text)), ""
+	case InnerPath:
+		if !buildcontext.IsInside(text) || strings.ContainsFunc(text, isControl) {
+			return cty.NilVal, fmt.Sprintf("is %q, which is not the path of a file in that folder, like \"docker/Dockerfile\".", shorten(text))
+		}
 	case YAML:
 		if templatePlace.MatchString(text) {
 			return v, ""

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -50,6 +51,41 @@ func (d *decoder) digest(v cty.Value) cty.Value {
 		return cty.UnknownVal(cty.String)
 	}
 	return cty.StringVal(sum)
+}
+
+// derived returns the digest of the file, or of what a build gets of the folder, that another attribute names.
+func (d *decoder) derived(a Attr, body *hclsyntax.Body, shape Block, values map[string]cty.Value, p location) cty.Value {
+	of, _ := shape.attr(a.DigestOf)
+	dir, dockerfile := values[a.DigestOf], values["dockerfile"]
+	switch {
+	case of.Form != BuildContext:
+		return d.digest(dir)
+	case !dir.IsKnown() || dir.IsNull() || !dockerfile.IsKnown() || dockerfile.IsNull():
+		return cty.UnknownVal(cty.String)
+	case d.files == nil:
+		return cty.UnknownVal(cty.String)
+	}
+	sum, err := d.files.context(dir.AsString(), dockerfile.AsString())
+	if err != nil {
+		if !d.files.toleratesMissing(err) {
+			rng := p.rng
+			if written := body.Attributes[a.DigestOf]; written != nil {
+				rng = written.Expr.Range()
+			}
+			d.add(mistake(rng, "Unreadable folder", "`%s` of `%s` is %q, of which no image can be built: %s. %s",
+				p.join(a.DigestOf).path, d.owner, dir.AsString(), err, contextHint(dir.AsString())))
+		}
+		return cty.UnknownVal(cty.String)
+	}
+	return cty.StringVal(sum)
+}
+
+// contextHint returns the advice for a folder of which no image can be built.
+func contextHint(path string) string {
+	if strings.HasPrefix(path, "~") {
+		return "`~` is not expanded: write the full path."
+	}
+	return "Name a folder that has the Dockerfile and all that it copies; relative paths are read from the folder of the spec."
 }
 
 // IsURL reports whether an image's source is fetched, and no file.

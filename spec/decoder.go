@@ -64,7 +64,7 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p location) cty.Value
 	}
 	for _, a := range shape.Attrs {
 		if a.Derived && a.DigestOf != "" {
-			values[a.Name] = d.digest(values[a.DigestOf])
+			values[a.Name] = d.derived(a, body, shape, values, p)
 		}
 	}
 	for _, nested := range shape.Blocks {

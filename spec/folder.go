@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"vmctl/internal/buildcontext"
 )
 
 // folder is the folder of the spec, from which files are read.
@@ -55,6 +57,25 @@ func (f *folder) digest(path string) (string, error) {
 		d.sum, d.err = digestFile(path)
 		f.digests[path] = d
 		f.read[f.shorten(path)] = d.sum
+	}
+	return d.sum, d.err
+}
+
+// context returns the digest of what a build gets of a folder anywhere on this machine; relative paths begin in the folder of the
+// spec. It is read once, however often it is asked for.
+func (f *folder) context(path, dockerfile string) (string, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(f.dir, path)
+	}
+	path = filepath.Clean(path)
+	key := path + "\x00" + dockerfile
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d, ok := f.digests[key]
+	if !ok {
+		d.sum, d.err = buildcontext.Context{Dir: path, Dockerfile: dockerfile}.Digest()
+		f.digests[key] = d
+		f.read[f.shorten(path)] += d.sum // of several Dockerfiles
 	}
 	return d.sum, d.err
 }

@@ -190,6 +190,7 @@ func TestGenerateRefuses(t *testing.T) {
 func TestGeneratedBlocksWantWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "kernel"), []byte("k"))
+	write(t, filepath.Join(dir, "app", "Dockerfile"), []byte("FROM scratch"))
 	rest := "provider \"libvirt\" \"here\" {\n  for_each = toset([\"a\"])\n}\n" +
 		"disk \"d\" {\n  for_each = toset([\"x\", \"y\", \"z\"])\n  provider = provider.libvirt.here[\"a\"]\n  size = \"1GiB\"\n}\n"
 	write(t, filepath.Join(dir, "rest.vmctl.hcl"), []byte(rest))
@@ -326,19 +327,21 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 		return cty.MapVal(values)
 	}
 	drawn := map[spec.Form]*rapid.Generator[string]{
-		spec.ObjectName: rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,10}`),
-		spec.UserName:   rapid.StringMatching(`[a-z_][a-z0-9_-]{0,10}`),
-		spec.IPAddress:  rapid.SampledFrom([]string{"127.0.0.1", "::1", "10.0.0.1"}),
-		spec.HostPort:   rapid.SampledFrom([]string{"auto", "1", "65535"}),
-		spec.WhenBusy:   rapid.SampledFrom([]string{"block", "wait 1m30s"}),
-		spec.SHA256:     rapid.StringMatching(`[0-9a-f]{64}`),
-		spec.FileOrURL:  rapid.SampledFrom([]string{"kernel", "not there.qcow2", "https://example.org/${x}?a=b"}),
-		spec.GuestPath:  rapid.StringMatching(`/[ -~]{0,10}`),
-		spec.HostFolder: rapid.SampledFrom([]string{".", "src", "/", "/srv/${x}", "~", "~/src", "./~src", "../up"}),
-		spec.YAML:       rapid.SampledFrom([]string{"{}\n", "cpus: 4\n", "a: |\n  ${x}\n   %{y}\nb: \"\\0\"\n"}),
-		spec.JSONObject: rapid.SampledFrom([]string{`{}`, `{"a":["${x}",1.5],"b":{"c":null}}`}),
-		spec.OneLine:    rapid.StringMatching(`[ -~]{0,10}`),
-		spec.AnyText:    text,
+		spec.ObjectName:   rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,10}`),
+		spec.UserName:     rapid.StringMatching(`[a-z_][a-z0-9_-]{0,10}`),
+		spec.IPAddress:    rapid.SampledFrom([]string{"127.0.0.1", "::1", "10.0.0.1"}),
+		spec.HostPort:     rapid.SampledFrom([]string{"auto", "1", "65535"}),
+		spec.WhenBusy:     rapid.SampledFrom([]string{"block", "wait 1m30s"}),
+		spec.SHA256:       rapid.StringMatching(`[0-9a-f]{64}`),
+		spec.FileOrURL:    rapid.SampledFrom([]string{"kernel", "not there.qcow2", "https://example.org/${x}?a=b"}),
+		spec.GuestPath:    rapid.StringMatching(`/[ -~]{0,10}`),
+		spec.HostFolder:   rapid.SampledFrom([]string{".", "src", "/", "/srv/${x}", "~", "~/src", "./~src", "../up"}),
+		spec.BuildContext: rapid.SampledFrom([]string{"app", "../app/../spec/app"}),
+		spec.InnerPath:    rapid.SampledFrom([]string{"Dockerfile"}),
+		spec.YAML:         rapid.SampledFrom([]string{"{}\n", "cpus: 4\n", "a: |\n  ${x}\n   %{y}\nb: \"\\0\"\n"}),
+		spec.JSONObject:   rapid.SampledFrom([]string{`{}`, `{"a":["${x}",1.5],"b":{"c":null}}`}),
+		spec.OneLine:      rapid.StringMatching(`[ -~]{0,10}`),
+		spec.AnyText:      text,
 	}[a.Form].Draw(t, at)
 	if a.Refers != nil {
 		return cty.StringVal("disk.d[\"x\"]")

@@ -37,6 +37,8 @@ const (
 	FileOrURL     Form = "source"        // a path, relative to the spec's folder, or an http or https URL; only making needs it
 	GuestPath     Form = "path"          // an absolute path in the guest
 	HostFolder    Form = "folder"        // a folder of this host: an absolute path, or one relative to the spec's folder or to "~/"
+	BuildContext  Form = "context"       // a folder of this host whose content counts, as a build gets it: an absolute path, or one relative to the spec's folder
+	InnerPath     Form = "inner"         // the path of a file in a folder, with slashes
 	Variables     Form = "env"           // a map from names of environment variables
 	VariableNames Form = "env names"     // a list of names of environment variables; NAME* is all that begin with NAME
 	MountOptions  Form = "mount options" // a list of options of sshfs

@@ -4,7 +4,7 @@ import "strings"
 
 // reasons says of settings of services why they are left out.
 var reasons = map[string]string{
-	"build":           "vmctl builds no image: build it, then pull it or load an archive of it",
+	"build":           "the block of its image takes build { context, dockerfile, args, target }: write it there",
 	"configs":         "a container has no files of its own: put them into its image or a volume",
 	"deploy":          "one container on one engine is made; its limits are memory and cpus",
 	"develop":         "it is for working with compose",
@@ -18,7 +18,7 @@ var reasons = map[string]string{
 	"pids_limit":      less + "it may start any number of processes",
 	"userns_mode":     less + "it has the engine's default user namespace",
 	"profiles":        "vmctl has no profiles: each container is made",
-	"pull_policy":     "an image is pulled when the engine has none of that name",
+	"pull_policy":     "the block of its image takes pull: write it there; without, the image is pulled when the engine has none of that name",
 	"scale":           "one container is made; for_each makes more",
 	"secrets":         "a container has no secrets: env takes a sensitive variable",
 	"volumes_from":    "a container mounts volumes by their names",

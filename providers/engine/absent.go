@@ -16,7 +16,7 @@ import (
 // absentPoll is the time between two listings while an object that was removed is still listed.
 const absentPoll = 100 * time.Millisecond
 
-// removeObject removes an object without force, and returns once the engine does not list it any more. Removing one that is
+// removeObject removes an object, without force if it is no image of which force is wanted, and returns once the engine does not list it any more. Removing one that is
 // gone, or that is being removed, succeeds.
 func (p *Objects) removeObject(ctx context.Context, s seen) (providers.How, error) {
 	if err := p.c.ready(ctx); err != nil {
@@ -38,7 +38,7 @@ func (p *Objects) removeObject(ctx context.Context, s seen) (providers.How, erro
 func (p *Objects) requestRemoval(ctx context.Context, s seen) (err error) {
 	switch s.kind { //nolint:exhaustive // an engine has no other kinds
 	case spec.Image:
-		_, err = p.c.ImageRemove(ctx, s.id, client.ImageRemoveOptions{PruneChildren: true})
+		_, err = p.c.ImageRemove(ctx, s.id, client.ImageRemoveOptions{PruneChildren: true, Force: s.forced})
 	case spec.Volume:
 		if !validName.MatchString(s.name) {
 			return fmt.Errorf("its name is %q", s.name)

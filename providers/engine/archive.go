@@ -23,7 +23,11 @@ import (
 
 // archivePath returns the path of the archive of the step.
 func (j *job) archivePath() string {
-	path := ctyread.Text(j.Want, "archive")
+	return j.hostPath(ctyread.Text(j.Want, "archive"))
+}
+
+// hostPath returns the path on this host of a file or a folder that a block names.
+func (j *job) hostPath(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(j.p.settings.Files, path)
 	}

@@ -184,7 +184,10 @@ func (j *job) Verb() (guard.Verb, error) {
 		return guard.If(func() bool { return j.seen != nil && j.seen.wantable() == state }, "it is "+state)
 	}
 	switch j.Op {
-	case opMake, opLoad, opPull:
+	case opMake, opLoad, opPull, opBuild, opTag:
+		if j.Phase == providers.PhasePrepare {
+			return guard.Verb{Act: j.prepare}, nil
+		}
 		need := guard.Making
 		if j.Phase == providers.PhaseChange {
 			need = guard.Present

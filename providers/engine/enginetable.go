@@ -24,6 +24,7 @@ var engineKinds = map[spec.Kind]map[string]providers.Attribute{spec.Engine: {
 var objectKinds = map[spec.Kind]map[string]providers.Attribute{
 	spec.Image: {
 		"engine": {}, "ref": {}, "archive": {Judge: sameFile, StaysUp: true}, "archive_sha256": {},
+		"build": {}, "build.context": {Judge: sameFile, StaysUp: true}, "build.context_sha256": {},
 		"id": {Computed: true}, "image_id": {Computed: true}, "digest": {Computed: true},
 	},
 	spec.Volume: {
@@ -46,7 +47,7 @@ var objectKinds = map[spec.Kind]map[string]providers.Attribute{
 
 var lasting = providers.Attribute{Computed: true, Lasts: func(now, _ cty.Value) cty.Value { return now }}
 
-// sameFile judges another path of an archive: its content decides.
+// sameFile judges another path of an archive or of a folder: its content decides.
 func sameFile(before, after cty.Value, _ bool) providers.Verdict {
 	if ctyread.Known(before) != ctyread.Known(after) {
 		return providers.Verdict{Applies: providers.Replace, Reason: "it comes from elsewhere"}
@@ -71,6 +72,8 @@ const (
 	opMake       = "make"
 	opLoad       = "load"
 	opPull       = "pull"
+	opBuild      = "build"
+	opTag        = "tag"
 	opUpdate     = "update"
 	opStart      = "start"
 	opHealthy    = "wait_healthy"
@@ -88,6 +91,7 @@ var words = map[string]providers.Words{
 	opConnect: {Doing: "connecting to", Done: "connected to"}, opDisconnect: {Doing: "letting go of", Done: "let go of"},
 	opContext: {Doing: "setting the docker context of", Done: "set the docker context of"}, opSwitch: {Doing: "switching the type of", Done: "switched the type of"},
 	opMake: {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
+	opBuild: {Doing: "building", Done: "built"}, opTag: {Doing: "giving its name to the new content of", Done: "gave its name to the new content of"},
 	opUpdate: {Doing: "changing", Done: "changed"}, opStart: {Doing: "starting", Done: "started"},
 	opHealthy: {Doing: "waiting for the health of", Done: "is healthy:"},
 	opPause:   {Doing: "pausing", Done: "paused"}, opUnpause: {Doing: "resuming", Done: "resumed"},

@@ -121,8 +121,8 @@ func (j *job) failed(err error) error {
 // fetch gets an image: from its archive, or from its registry.
 func (j *job) fetch(ctx context.Context) error {
 	ref := canonical(ctyread.Text(j.Want, "ref"))
-	if j.Op == opPull {
-		return j.pull(ctx, ref)
+	if j.Op != opLoad {
+		return j.takeName(ctx, ref)
 	}
 	if err := j.takesNone(ctx); err != nil {
 		return err

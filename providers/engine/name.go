@@ -61,6 +61,9 @@ func check(kind spec.Kind, want cty.Value) []spec.Flaw {
 	if ref := ctyread.Text(want, "ref"); kind == spec.Image && ref != "" && canonical(ref) == "" {
 		all = append(all, spec.Flaw{Path: "ref", Summary: "Not an image", Detail: fmt.Sprintf("%q is not the name of an image. Write one like docker.io/library/busybox:1.36.", ref)})
 	}
+	if kind == spec.Image && isBuilt(want) && ctyread.Known(ctyread.Attr(want, "archive")) {
+		all = append(all, spec.Flaw{Path: "build", Summary: "Two sources", Detail: "An image is built or loaded from an archive, not both. Remove `archive` or the block `build`."})
+	}
 	if name := ctyread.Text(want, "name"); name != "" && !validName.MatchString(name) {
 		all = append(all, spec.Flaw{Path: "name", Summary: "Not a name for an engine", Detail: fmt.Sprintf("%q is no name for an engine. Write two or more letters, digits, `_`, `.` and `-`, beginning with a letter or a digit.", name)})
 	}

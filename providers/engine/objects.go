@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"sync"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -23,6 +24,7 @@ type Objects struct {
 	settings providers.Settings
 	c        *connection
 	contents contents
+	prepared sync.Map // of an address of an image: its new content, by a name or its ID
 }
 
 var (

@@ -24,7 +24,9 @@ const (
 )
 
 // isPulled reports whether an image comes from a registry.
-func isPulled(want cty.Value) bool { return !ctyread.Known(ctyread.Attr(want, "archive")) }
+func isPulled(want cty.Value) bool {
+	return !ctyread.Known(ctyread.Attr(want, "archive")) && !isBuilt(want)
+}
 
 // digestsOf lists the digests under which the registry of a name has the image.
 func (s seen) digestsOf(ref string) []string {
@@ -67,23 +69,18 @@ func neverPulled(c providers.Change) error {
 	}
 }
 
-// pull pulls the image of the step.
-func (j *job) pull(ctx context.Context, ref string) error {
+// pull pulls the image of the step, and returns a name of it.
+func (j *job) pull(ctx context.Context, ref string) (string, error) {
 	source := ref
-	pin, isPinned := j.Args.(pinned)
-	if isPinned {
+	if pin, isPinned := j.Args.(pinned); isPinned {
 		source = repositoryOf(ref) + "@" + pin.digest
 	}
 	j.log(providers.Progress{Text: "pulling " + source})
 	answer, err := j.p.c.ImagePull(ctx, source, client.ImagePullOptions{})
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := answer.Wait(ctx); err != nil || !isPinned {
-		return err
-	}
-	_, err = j.p.c.ImageTag(ctx, client.ImageTagOptions{Source: source, Target: ref})
-	return err
+	return source, answer.Wait(ctx)
 }
 
 // askRegistries asks the registries of images with pull = "always" which contents their names lead to now. Another content is an

@@ -243,17 +243,22 @@ func (t *target) kill(ctx context.Context, signal string) error {
 	return err
 }
 
-// remove removes an object. It is never forced: an object that is in use stays.
+// remove removes an object. It is not forced, unless the block of an image says so: an object that is in use stays.
 func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
-	how, err := j.p.removeObject(ctx, *j.seen)
+	s := *j.seen
+	s.forced = forces(j.kind, j.Policy)
+	how, err := j.p.removeObject(ctx, s)
 	if j.keepsName(err) {
 		return &guard.Outcome{How: providers.Done, NotGone: true, Evidence: []string{"a container uses it: its name goes to the new image"}}, nil
 	}
 	if err != nil {
 		return nil, j.failed(err)
+	}
+	if s.forced {
+		return guard.Did(how, j.p.users(ctx, s.imageID)...), nil
 	}
 	if j.kind == spec.Container && j.p.contents.fate(j.seen.imageID).dangling {
 		return guard.Did(how, j.p.dropDangling(ctx)...), nil

@@ -37,6 +37,7 @@ type seen struct {
 	volumes   []string // that a container mounts
 	tags      int      // of an image: how many names it has
 	digests   []string // of an image: the names with digests under which registries have it
+	forced    bool     // of an image that is to go: its name goes even if a container uses it
 	driver    string
 	inspected bool
 }

@@ -67,6 +67,8 @@ func (s *steps) makeOp() string {
 	switch {
 	case s.change.Kind != spec.Image:
 		return opMake
+	case isBuilt(s.change.Want):
+		return opBuild
 	case isPulled(s.change.Want):
 		return opPull
 	default:
@@ -91,16 +93,23 @@ func (s *steps) keepsName() bool {
 	return c.Kind == spec.Image && len(c.Edits) > 0 && !slices.ContainsFunc(c.Edits, moves)
 }
 
-// renew adds the step that gives the name of an image to another content. Until that is there, the name leads to the one before,
-// and so does the record. What the name led to goes once nobody uses it.
+// renew adds the steps that give the name of an image to another content. Until that is there, the name leads to the one before,
+// and so does the record. What the name led to goes once nobody uses it. A build, and a pull of what the plan shows, come before
+// anybody goes down; an archive that is loaded takes the name at once.
 func (s *steps) renew() {
-	step := s.add(s.makeOp(), providers.PhaseChange, s.change.ID)
-	step.Timeout = s.makeLimit()
+	op, args := s.makeOp(), providers.Args(nil)
 	for _, e := range s.change.Edits {
-		if e.Path == "digest" && step.Op == opPull {
-			step.Args = pinned{e.After.AsString()}
+		if e.Path == "digest" && op == opPull {
+			args = pinned{e.After.AsString()}
 		}
 	}
+	if op == opBuild || args != nil {
+		step := s.add(op, providers.PhasePrepare, s.now)
+		step.Timeout, step.Args = s.makeLimit(), args
+		op = opTag
+	}
+	step := s.add(op, providers.PhaseChange, s.change.ID)
+	step.Timeout, step.Args = s.makeLimit(), args
 }
 
 func (s *steps) make() {
@@ -216,6 +225,9 @@ func (s *steps) remove() {
 	step := s.add(opRemove, providers.PhaseRemove, s.now)
 	step.Timeout = ctyread.Seconds(ctyread.Attr(s.change.Policy, "timeouts"), "delete", 2*time.Minute)
 	step.Risk, step.Frees, step.Takes = providers.DataLoss, s.change.Object.Holds, ended(s.change.Object)
+	if forces(s.change.Kind, s.change.Policy) { // whoever uses it
+		step.Takes, step.Args = nil, forcing{}
+	}
 }
 
 // release stops a container before the machine of its engine goes down, and starts it once it is up again, if this plan brings

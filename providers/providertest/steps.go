@@ -145,7 +145,7 @@ func riskOf(p providers.Phase) providers.Risk {
 		return providers.Downtime
 	case providers.PhaseRemove:
 		return providers.DataLoss
-	case providers.PhaseRelease, providers.PhaseFree, providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
+	case providers.PhasePrepare, providers.PhaseRelease, providers.PhaseFree, providers.PhaseReserve, providers.PhaseMake, providers.PhaseChange, providers.PhaseUp,
 		providers.PhaseReady, providers.PhaseResume, providers.PhaseTidy:
 		return providers.NoRisk
 	}
