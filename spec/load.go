@@ -205,11 +205,12 @@ func (l *loader) evaluateAll(e *evaluator) {
 }
 
 // checkDuplicateNames reports resources of one kind that would have the same name in one
-// system.
+// system: a provider's, or the inside of one object.
 func (l *loader) checkDuplicateNames(c *Config) {
 	type claim struct {
 		system, name string
 		kind         Kind
+		inside       Address
 	}
 	taken := map[claim]Address{}
 	for _, r := range c.Resources {
@@ -220,7 +221,7 @@ func (l *loader) checkDuplicateNames(c *Config) {
 		if !chosen.IsKnown() || chosen.IsNull() {
 			continue
 		}
-		key := claim{c.evaluator.system(r.Provider), chosen.AsString(), r.Address.Kind}
+		key := claim{c.evaluator.system(r.Provider), chosen.AsString(), r.Address.Kind, r.Inside}
 		other, ok := taken[key]
 		if !ok {
 			taken[key] = r.Address

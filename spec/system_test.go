@@ -48,3 +48,27 @@ vm "w" {
 		}
 	}
 }
+
+// Each engine has names of its own.
+func TestNamesInEngines(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ in, want string }{{in: "engine.two"}, {in: "engine.one", want: "Duplicate name"}} {
+		write(t, dir+"/main.vmctl.hcl", []byte(`engine "one" {}
+engine "two" {
+  host = "unix:///two"
+}
+volume "v" {
+  engine = engine.one
+  name   = "same"
+}
+volume "w" {
+  engine = `+c.in+`
+  name   = "same"
+}
+`))
+		_, diags := spec.Load(dir, spec.Inputs{})
+		if c.want == "" && len(diags) > 0 || c.want != "" && (len(diags) != 1 || diags[0].Summary != c.want) {
+			t.Errorf("volumes in engine.one and %s: %v, want %q", c.in, diags, c.want)
+		}
+	}
+}

@@ -107,6 +107,11 @@ volume.data not_applicable spec.applied=not_applicable`
 	d.stop()
 	says(p.run(0, "plan", "--detailed-exitcode"), "nobody can connect to unix://")
 	says(p.run(6, "destroy", "--auto-approve"), "what is inside of it cannot be removed")
+	spec := p.main
+	p.main = spec[:strings.Index(spec, "engine")] // no block is left
+	p.edit()
+	says(p.run(6, "apply", "--auto-approve"), "engine.here", "is inside of it, and is to be kept")
+	p.main = spec
 	d.start()
 
 	p.edit("32MiB", "32MiB", host, `host = "unix://`+d.socket()+`"`)
@@ -116,5 +121,17 @@ volume.data not_applicable spec.applied=not_applicable`
 	if now := strings.ReplaceAll(d.inventory(), " running", ""); now != before {
 		t.Errorf("after moby, containerd, moby there is in the engine\n%s\nwant\n%s", now, before)
 	}
+
+	// Docker's engine may have ended before the files say so.
+	d.stop()
+	p.edit(host, containerd)
+	says(p.run(2, "plan", "--detailed-exitcode"), "moby → containerd")
+	p.run(0, "apply", "--auto-approve")
+	d.start()
+	p.edit(host, `host = "unix://`+d.socket()+`"`)
+	p.applies()
 	p.run(0, "destroy", "--auto-approve")
+	if left := strings.TrimSpace(d.must("GET", "/containers/json?all=1", "")); left != "[]" {
+		t.Errorf("containers are left: %s", left)
+	}
 }
