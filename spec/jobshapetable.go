@@ -74,8 +74,11 @@ var jobShape = Block{
 					Name: "grace", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10), Min: 1,
 					Doc: "How long it may take to end after the request.",
 				},
+				{
+					Name: "force", Type: cty.Bool, Default: cty.True,
+					Doc: "Whether it is killed after that; false: it runs on until it ends by itself.",
+				},
 			},
-			Later: []string{"force"},
 		},
 		jobEnvironmentBlock,
 		lifecycleBlock,

@@ -29,6 +29,7 @@ type BlockRun struct {
 	Timeout     time.Duration
 	IdleTimeout time.Duration
 	Grace       time.Duration
+	Unforced    bool        // as of a Record
 	MaxParallel int         // of the jobs of the block with all keys; 0: any number
 	Digest      string      // of its triggers and its command
 	Key         string      // the name of the key of Digest
@@ -47,6 +48,8 @@ func BlockRunOf(a spec.Address, want, policy cty.Value, digest func(string) stri
 	}
 	r.Containment, r.Scope = Containment(ctyread.Text(want, "containment")), Scope(ctyread.Text(want, "scope"))
 	r.Env = ctyread.Attr(want, "env")
+	force := ctyread.KnownAttr(ctyread.Attr(policy, "stop"), "force")
+	r.Unforced = force != cty.NilVal && force.False()
 	if !want.IsWhollyKnown() {
 		return r, fmt.Errorf("run %s: a value of its block is not known yet", a)
 	}

@@ -42,7 +42,7 @@ func (a *app) startBlock(ctx context.Context, run job.BlockRun) (job.Record, err
 // requestOf returns the request for a run of a block.
 func requestOf(run job.BlockRun) jobRequest {
 	return jobRequest{
-		in: run.Workspace, agent: run.Agent, text: []byte(run.Prompt), timeout: run.Timeout, idle: run.IdleTimeout, grace: run.Grace,
+		in: run.Workspace, agent: run.Agent, text: []byte(run.Prompt), timeout: run.Timeout, idle: run.IdleTimeout, grace: run.Grace, unforced: run.Unforced,
 		command: run.Command, block: run.Block.String(), digest: run.Digest, key: run.Key, maxParallel: run.MaxParallel,
 		containment: run.Containment, scope: run.Scope, env: run.Env,
 	}
@@ -147,7 +147,7 @@ func (a *app) environmentOf(ctx context.Context, p *project, r job.Record) (cty.
 // notOfBlock lists the flags of job run that say what the block of a job says.
 func notOfBlock(f *pflag.FlagSet) error {
 	var given []string
-	for _, name := range []string{"agent", "containment", "grace", "idle-timeout", "in", "in-dir", "prompt", "scope", "timeout"} {
+	for _, name := range []string{"agent", "containment", "force", "grace", "idle-timeout", "in", "in-dir", "prompt", "scope", "timeout"} {
 		if f.Changed(name) {
 			given = append(given, "--"+name)
 		}

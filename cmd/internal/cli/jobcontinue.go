@@ -53,6 +53,7 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 	r.block, r.digest, r.key, r.maxParallel = v.Block, v.Digest, v.Key, v.MaxParallel
 	r.containment, r.scope = cmp.Or(v.Containment, job.Uncontained), cmp.Or(v.Scope, job.WorkingTree) // old records say neither
 	r.timeout, r.idle, r.grace = time.Duration(v.Timeout), time.Duration(v.IdleTimeout), time.Duration(v.Grace)
+	r.unforced = v.Unforced
 	if r.in == "" {
 		r.dir = v.Dir
 	}
@@ -102,6 +103,9 @@ func againFlags(r job.Record) (args []string) {
 		if limit.has != limit.usual {
 			args = append(args, "--"+limit.flag+"="+limit.has.String())
 		}
+	}
+	if r.Unforced {
+		args = append(args, "--force=false")
 	}
 	args = append(args, r.Asked.Flags()...)
 	if r.PromptHead != "" { // the record has no more of it
