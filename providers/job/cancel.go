@@ -216,7 +216,7 @@ func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, 
 	}
 	limit, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	waited, resists := c.untilEnd(limit, r)
+	resists, waited := c.untilEnd(limit, r)
 	now, err := c.Store.Read(r.ID)
 	switch {
 	case err != nil:
@@ -232,19 +232,19 @@ func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, 
 }
 
 // untilEnd waits for the end of the worker of a job; resists says why there is none to wait for.
-func (c Canceller) untilEnd(ctx context.Context, r Record) (waited error, resists *ResistsError) {
+func (c Canceller) untilEnd(ctx context.Context, r Record) (resists *ResistsError, waited error) {
 	if mayKill(r) {
-		return c.Processes.Wait(ctx, *r.Worker), nil
+		return nil, c.Processes.Wait(ctx, *r.Worker)
 	}
 	for {
 		look, cancel := context.WithTimeout(ctx, tick)
 		waited = c.Processes.Wait(look, *r.Worker)
 		cancel()
 		if waited == nil || ctx.Err() != nil {
-			return waited, nil
+			return nil, waited
 		}
 		if now, err := c.Store.Read(r.ID); err == nil && now.Resists {
-			return waited, &ResistsError{Reason: now.Reason}
+			return &ResistsError{Reason: now.Reason}, waited
 		}
 	}
 }

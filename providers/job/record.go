@@ -37,6 +37,8 @@ type Record struct {
 	Timeout       Duration  `json:"timeout"`     // 0: none
 	IdleTimeout   Duration  `json:"idle_timeout"`
 	Grace         Duration  `json:"grace"`
+	Window        Duration  `json:"window"`       // the time in which it has to get a known process; 0: the usual Window
+	Mode          string    `json:"mode"`         // a word of its user's; "": none
 	Unforced      bool      `json:"unforced"`     // it is asked to end, and never killed
 	MaxParallel   int       `json:"max_parallel"` // of the jobs of its block with all keys; 0: any number
 	Behind        []ID      `json:"behind"`       // the jobs of its block that had not ended when it was made, if it takes turns with them

@@ -39,6 +39,8 @@ type jobRequest struct {
 	env                  cty.Value // the env block of its job block; null: none
 	timeout, idle, grace time.Duration
 	unforced             bool
+	window               time.Duration // in which it has to get a known process; 0: the usual one
+	mode                 string
 	command              []string
 	parent               job.ID
 	block, digest, key   string // of the job block; "": it is a run of none
@@ -107,6 +109,7 @@ func (a *app) jobRunCommand() *cobra.Command {
 	f.DurationVar(&r.timeout, "timeout", jobTimeout, "end the command after this `DURATION`; 0: never")
 	f.DurationVar(&r.idle, "idle-timeout", jobIdleTimeout, "end the command after this `DURATION` without output; 0: never")
 	f.DurationVar(&r.grace, "grace", jobGrace, "the `DURATION` between asking the command to end and forcing it")
+	f.StringVar(&r.mode, "mode", "", "a `WORD` for what the command does, like review; job list --mode finds it")
 	f.BoolVar(&force, "force", true, "kill the command after the grace; false: let it run on until it ends by itself")
 	return cmd
 }
@@ -123,6 +126,9 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
 			return rejected("bad_args", "read --set-env: it has to be NAME=VALUE") // the text may be a secret
 		}
+	}
+	if r.mode != "" && !spec.IsObjectName(r.mode) {
+		return rejected("bad_args", fmt.Sprintf("read --mode=%s: a mode has 1 to 63 letters, digits, \".\", \"_\" and \"-\", and begins with a letter or digit", r.mode))
 	}
 	if err := job.CheckContainment(r.containment, r.scope); err != nil {
 		return rejected("bad_args", "job run: "+err.Error())
@@ -249,6 +255,7 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 	at.Block, at.Digest, at.Key, at.MaxParallel = r.block, r.digest, r.key, r.maxParallel
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
 	at.Containment, at.Scope, at.Unforced = r.containment, r.scope, r.unforced
+	at.Window, at.Mode = job.Duration(r.window), r.mode
 	at.Parent, at.Warnings = r.parent, warnings
 	return a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
 }
