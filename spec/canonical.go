@@ -80,6 +80,9 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 	return v, ""
 }
 
+// IsObjectName reports whether a text has the form ObjectName.
+func IsObjectName(text string) bool { return objectNamePattern.MatchString(text) }
+
 func noVariableText(name string) string {
 	return fmt.Sprintf("names %q, which is no environment variable: its name has letters, digits and `_`, and begins with no digit.", shorten(name))
 }
@@ -191,7 +194,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."
 		}
 	case ObjectName:
-		if !objectNamePattern.MatchString(text) {
+		if !IsObjectName(text) {
 			return cty.NilVal, fmt.Sprintf("is %q. A name has 1 to 63 letters, digits, `.`, `_` and `-`, and begins with a letter or digit.", shorten(text))
 		}
 	case UserName:

@@ -23,6 +23,10 @@ var jobShape = Block{
 			Doc: "The agent whose output says how it ended; command: the exit status alone does.",
 		},
 		{
+			Name: "mode", Type: cty.String, Form: ObjectName, Policy: true,
+			Doc: "A word for what it does, like review: its record has it, and job list --mode finds it. The agent does not get it.",
+		},
+		{
 			Name: "command", Type: cty.List(cty.String), Reach: ReachCommand,
 			Public: "everybody on the machine can see the arguments of a process; use prompt, or env",
 			Doc:    "The command with its arguments, which no shell reads; null: the agent's own.",
@@ -74,11 +78,33 @@ var jobShape = Block{
 					Name: "grace", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(10), Min: 1,
 					Doc: "How long it may take to end after the request.",
 				},
+				{
+					Name: "force", Type: cty.Bool, Default: cty.True,
+					Doc: "Whether it is killed after that; false: it runs on until it ends by itself.",
+				},
 			},
-			Later: []string{"force"},
+		},
+		{
+			Name: "orphan", Policy: true,
+			Doc: "Settings of a job of which nobody knows a process.",
+			Attrs: []Attr{
+				{
+					Name: "window", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(60 * 60), Min: 1,
+					Doc: "How long after it was made such a job may still turn out to run: from then on it counts as stale.",
+				},
+			},
+		},
+		{
+			Name: "resume", Optional: true,
+			Doc: "The job that it continues.",
+			Attrs: []Attr{
+				{
+					Name: "from", Type: cty.String, Form: OneLine, Known: true, Public: "IDs of jobs are in every list",
+					Doc: "The ID of a job of the same agent that has ended: its session goes on, by apply once for each ID. null: a new session begins.",
+				},
+			},
 		},
 		jobEnvironmentBlock,
 		lifecycleBlock,
 	},
-	Later: []string{"mode", "orphan", "resume"},
 }

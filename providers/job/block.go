@@ -29,6 +29,10 @@ type BlockRun struct {
 	Timeout     time.Duration
 	IdleTimeout time.Duration
 	Grace       time.Duration
+	Unforced    bool // as of a Record
+	Window      time.Duration
+	Mode        string
+	Resumes     ID          // the job that it continues; "": none
 	MaxParallel int         // of the jobs of the block with all keys; 0: any number
 	Digest      string      // of its triggers and its command
 	Key         string      // the name of the key of Digest
@@ -46,7 +50,10 @@ func BlockRunOf(a spec.Address, want, policy cty.Value, digest func(string) stri
 		Grace: ctyread.Seconds(ctyread.Attr(policy, "stop"), "grace", 0), MaxParallel: int(ctyread.Uint(policy, "max_parallel")), //nolint:gosec // the spec bounds it,
 	}
 	r.Containment, r.Scope = Containment(ctyread.Text(want, "containment")), Scope(ctyread.Text(want, "scope"))
-	r.Env = ctyread.Attr(want, "env")
+	r.Env, r.Resumes = ctyread.Attr(want, "env"), resumes(want)
+	r.Mode, r.Window = ctyread.Text(policy, "mode"), ctyread.Seconds(ctyread.Attr(policy, "orphan"), "window", 0)
+	force := ctyread.KnownAttr(ctyread.Attr(policy, "stop"), "force")
+	r.Unforced = force != cty.NilVal && force.False()
 	if !want.IsWhollyKnown() {
 		return r, fmt.Errorf("run %s: a value of its block is not known yet", a)
 	}
@@ -77,10 +84,14 @@ func digestOf(want cty.Value, digest func(string) string) (string, error) {
 			}
 		}
 	}
-	text, err := json.Marshal([]any{
+	parts := []any{
 		ctyread.Text(want, "workspace"), ctyread.Text(want, "agent"), commandOf(want), ctyread.Text(want, "prompt"), triggers,
 		ctyread.Text(want, "containment"), ctyread.Text(want, "scope"),
-	})
+	}
+	if id := resumes(want); id != "" { // else it is as in the records of earlier versions
+		parts = append(parts, id)
+	}
+	text, err := json.Marshal(parts)
 	if err != nil {
 		return "", err
 	}

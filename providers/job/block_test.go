@@ -73,6 +73,23 @@ func TestDigestOfABlock(t *testing.T) {
 	}
 }
 
+// A job is killed after its grace unless its block says that it is not.
+func TestForceOfABlock(t *testing.T) {
+	for name, test := range map[string]struct {
+		stop     map[string]cty.Value
+		unforced bool
+	}{
+		"as of old":  {map[string]cty.Value{"grace": cty.NumberIntVal(3)}, false},
+		"forced":     {map[string]cty.Value{"grace": cty.NumberIntVal(3), "force": cty.True}, false},
+		"not forced": {map[string]cty.Value{"grace": cty.NumberIntVal(3), "force": cty.False}, true},
+	} {
+		run, err := job.BlockRunOf(review, want(nil), cty.ObjectVal(map[string]cty.Value{"stop": cty.ObjectVal(test.stop)}), plain)
+		if err != nil || run.Unforced != test.unforced || run.Grace != 3*time.Second {
+			t.Errorf("%s: %+v, %v", name, run, err)
+		}
+	}
+}
+
 // A block without a command has that of its agent, as its output has to be.
 func TestCommandOfAnAgent(t *testing.T) {
 	for agent, first := range map[string]string{"claude": "claude -p --output-format stream-json --verbose", "codex": "codex exec --json -", "gemini": "gemini -o stream-json"} {
@@ -122,7 +139,7 @@ func TestOneJobOfABlock(t *testing.T) {
 	if err := create("j-1"); !errors.As(err, &active) || active.Active.ID != "j-0" {
 		t.Errorf("while j-0 is queued: %v", err)
 	}
-	if _, err := s.Update(t.Context(), "j-0", func(r *job.Record) error { return job.Ask(r, "test", time.Now()) }); err != nil {
+	if _, err := s.Update(t.Context(), "j-0", func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "test", At: time.Now()}) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := create("j-9"); err != nil {

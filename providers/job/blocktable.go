@@ -13,8 +13,9 @@ var again = providers.Attribute{Judge: machine.Live("the job runs again")}
 var kinds = map[spec.Kind]map[string]providers.Attribute{spec.Job: {
 	"workspace": again, "agent": again, "command": again, "prompt": again, "triggers": again,
 	"containment": again, "scope": again,
-	"env": {Judge: machine.Live("its next run gets it")},
-	"id":  {Computed: true},
+	"resume": again,
+	"env":    {Judge: machine.Live("its next run gets it")},
+	"id":     {Computed: true},
 }}
 
 // The operations on a job block.

@@ -31,6 +31,7 @@ type Canceller struct {
 	Store     Store
 	Processes Processes
 	By        string
+	Force     bool // also a job that is Unforced is killed after the grace
 	Now       func() time.Time
 	// Warn is told why the intent to end a job that runs could not be recorded; nil: nobody is.
 	Warn func(error)
@@ -46,7 +47,7 @@ func (c Canceller) Cancel(ctx context.Context, id ID) (Record, CancelOutcome, er
 	if before.Status.IsTerminal() {
 		return before, AlreadyTerminal, nil
 	}
-	r, err := c.Store.Update(ctx, id, func(r *Record) error { return Ask(r, c.By, c.Now()) })
+	r, err := c.Store.Update(ctx, id, func(r *Record) error { return Ask(r, Cancel{At: c.Now(), By: c.By, Force: c.Force}) })
 	var state *StateError
 	switch {
 	case errors.As(err, &state):
@@ -106,7 +107,7 @@ func (c Canceller) endOrphan(ctx context.Context, r Record) (Record, CancelOutco
 	closed, err := c.Store.Update(ctx, r.ID, func(r *Record) error {
 		end.into(r)
 		if r.Cancel == nil { // it could not be recorded before
-			r.Cancel = &Cancel{At: c.Now(), By: c.By}
+			r.Cancel = &Cancel{At: c.Now(), By: c.By, Force: c.Force}
 		}
 		return Close(r, "its worker was gone", c.Now())
 	})
@@ -160,6 +161,9 @@ func (c Canceller) endAll(ctx context.Context, r Record, all []process.Identity)
 		_ = c.Processes.Wait(grace, all...) //nolint:errcheck // what is left is forced
 	}
 	cancel()
+	if !mayKill(r) && !c.Force {
+		return c.left(ctx, r)
+	}
 	var failed error
 	for range sweeps {
 		force, cancel := context.WithTimeout(ctx, forceWait)
@@ -183,6 +187,27 @@ func (c Canceller) endAll(ctx context.Context, r Record, all []process.Identity)
 	return errors.Join(errors.New("processes that it started do not end: "+process.Words(all)), failed)
 }
 
+// left returns an error while something of a job lives that was asked to end and may not be killed.
+func (c Canceller) left(ctx context.Context, r Record) error {
+	all, err := c.Processes.WithVariable(ctx, r.marker())
+	if errors.Is(err, errors.ErrUnsupported) && r.Process != nil {
+		if verdict, _ := c.Processes.Verify(*r.Process); verdict == process.Gone || verdict == process.Reused {
+			return nil
+		}
+		all, err = []process.Identity{*r.Process}, nil
+	}
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return &ResistsError{Reason: resistance(r) + ": " + process.Words(all)}
+}
+
+// ResistsError reports that a job runs on after it was asked to end, and is not killed.
+type ResistsError struct{ Reason string }
+
+// Error says so.
+func (e *ResistsError) Error() string { return e.Reason }
+
 // await waits until the worker has ended, and with it the job.
 func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, error) {
 	most := time.Duration(r.Grace) + 3*forceWait
@@ -191,15 +216,35 @@ func (c Canceller) await(ctx context.Context, r Record) (Record, CancelOutcome, 
 	}
 	limit, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	waited := c.Processes.Wait(limit, *r.Worker)
+	resists, waited := c.untilEnd(limit, r)
 	now, err := c.Store.Read(r.ID)
 	switch {
 	case err != nil:
 		return now, SignalFailed, err
+	case resists != nil && !now.Status.IsTerminal():
+		return now, SignalFailed, resists
 	case now.Status.IsTerminal():
 		return now, Signaled, nil
 	case waited != nil:
 		return now, SignalFailed, waited
 	}
 	return c.end(ctx, now) // the worker died of something else
+}
+
+// untilEnd waits for the end of the worker of a job; resists says why there is none to wait for.
+func (c Canceller) untilEnd(ctx context.Context, r Record) (resists *ResistsError, waited error) {
+	if mayKill(r) {
+		return nil, c.Processes.Wait(ctx, *r.Worker)
+	}
+	for {
+		look, cancel := context.WithTimeout(ctx, tick)
+		waited = c.Processes.Wait(look, *r.Worker)
+		cancel()
+		if waited == nil || ctx.Err() != nil {
+			return nil, waited
+		}
+		if now, err := c.Store.Read(r.ID); err == nil && now.Resists {
+			return &ResistsError{Reason: now.Reason}, waited
+		}
+	}
 }

@@ -403,7 +403,7 @@ func (g gitCopies) Run(ctx context.Context, c gitx.Command) (gitx.Output, error)
 	if !*g.told {
 		return gitx.Output{}, errors.New("whoever starts the job still waits")
 	}
-	if _, err := g.store.Update(ctx, g.id, func(r *job.Record) error { return job.Ask(r, "test", time.Now()) }); err != nil {
+	if _, err := g.store.Update(ctx, g.id, func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "test", At: time.Now()}) }); err != nil {
 		return gitx.Output{}, err
 	}
 	<-ctx.Done()
@@ -694,7 +694,7 @@ func TestEndIsAskedForDuringTheCopyInAVM(t *testing.T) {
 	inside(t, s, aCopy{id: "j-asked-vm", dir: dir, script: ": >" + ran, scope: job.WorkingTree})
 	home := t.TempDir()
 	workInside(t, s, "j-asked-vm", asksDuringCopy{onHost(home), func() {
-		if _, err := s.Update(t.Context(), "j-asked-vm", func(r *job.Record) error { return job.Ask(r, "test", time.Now()) }); err != nil {
+		if _, err := s.Update(t.Context(), "j-asked-vm", func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "test", At: time.Now()}) }); err != nil {
 			t.Error(err)
 		}
 	}})

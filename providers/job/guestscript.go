@@ -34,7 +34,8 @@ cat "$d/begun"`
 	guestSupervise = `
 d=$1 dir=$2 id=$3
 shift 3
-unset VMCTL_JOB_SUPERVISOR supervise
+gentle=$unforced
+unset VMCTL_JOB_SUPERVISOR supervise unforced
 trap '' HUP TERM INT
 exec 3<"$d/prompt"
 rm -f "$d/prompt"
@@ -52,12 +53,20 @@ mv "$d/.begun" "$d/begun"
 wait "$pid"
 status=$?
 i=0
-while [ "$i" -lt 20 ]; do
+asked=" "
+while [ -n "$gentle" ] || [ "$i" -lt 20 ]; do
   left=$(grep -ls "VMCTL_JOB=$id" /proc/[0-9]*/environ)
   [ -n "$left" ] || break
   for p in $left; do
     p=${p#/proc/}
     p=${p%/environ}
+    if [ -n "$gentle" ]; then
+      case $asked in *" $p "*) continue ;; esac
+      asked="$asked$p "
+      kill -TERM "$p" 2>/dev/null
+      echo "pid $p" >>"$d/left"
+      continue
+    fi
     [ "$i" -gt 0 ] || echo "pid $p" >>"$d/left"
     kill -KILL "$p" 2>/dev/null
   done

@@ -156,6 +156,9 @@ func (w *GuestWorker) launch(ctx context.Context, r Record) *guestOutcome {
 	limit, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	environ := append(w.Environ[:len(w.Environ):len(w.Environ)], "supervise="+guestSupervise, Marker+"_SUPERVISOR="+string(w.ID))
+	if r.Unforced {
+		environ = append(environ, "unforced=1")
+	}
 	if w.ceiling != "" {
 		environ = append(environ, "GIT_CEILING_DIRECTORIES="+w.ceiling)
 	}
@@ -276,6 +279,8 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 		case !forced.IsZero() && now.Sub(forced) >= forceWait:
 			o.ErrorCode, o.Reason = StopFailed, "processes that it started do not end"
 			return o
+		case !asked.IsZero() && now.Sub(asked) >= time.Duration(r.Grace) && !w.mayKillNow(r):
+			_, _ = w.Store.Update(own, w.ID, func(now *Record) error { return Resists(now, *r.Worker, resistance(r)) }) //nolint:errcheck // it decides nothing: the end counts
 		case !asked.IsZero() && now.Sub(asked) >= time.Duration(r.Grace):
 			if w.end(own, "KILL") == nil && forced.IsZero() {
 				forced = now
@@ -287,6 +292,15 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 		}
 		clock.Pause(own, guestTick)
 	}
+}
+
+// mayKillNow is mayKill by the record as it is now.
+func (w *GuestWorker) mayKillNow(r Record) bool {
+	if mayKill(r) {
+		return true
+	}
+	now, err := w.Store.Read(w.ID)
+	return err == nil && mayKill(now)
 }
 
 // isOver reports whether the job is to end now, and writes why into o.

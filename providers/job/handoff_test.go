@@ -19,7 +19,7 @@ func TestHandoffEndsWithTheJob(t *testing.T) {
 	worker := process.Identity{PID: 7}
 	begin := func(r *job.Record) error { return job.Begin(r, worker) }
 	for name, changes := range map[string][]func(*job.Record) error{
-		"cancelled while it is queued": {func(r *job.Record) error { return job.Ask(r, "ann", noon) }},
+		"cancelled while it is queued": {func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "ann", At: noon}) }},
 		"not entered":                  {func(r *job.Record) error { return job.Abandon(r, job.NotEntered, "busy", noon) }},
 		"killed before it took them":   {begin, func(r *job.Record) error { return job.Close(r, "its worker is gone", noon) }},
 		"failed before it took them":   {begin, func(r *job.Record) error { return job.Finish(r, worker, job.Outcome{ErrorCode: job.SpawnFailed}, noon) }},
@@ -56,7 +56,7 @@ func TestHandoffOfAJobThatHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, s.Path("j", ""), map[string]string{".prompt.12.tmp": "canary", ".environ.34.tmp": "canary"})
-	if _, err = s.Update(t.Context(), "j", func(r *job.Record) error { return job.Ask(r, "ann", noon) }); err != nil {
+	if _, err = s.Update(t.Context(), "j", func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "ann", At: noon}) }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.HandOff(t.Context(), r, job.Handoff{Prompt: []byte("canary"), Environ: []string{"TOKEN=canary"}}, noon); err != nil {
@@ -100,7 +100,7 @@ func TestHandoffThatStays(t *testing.T) {
 	if err := os.MkdirAll(s.Path("j", "prompt/in-the-way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := s.Update(t.Context(), "j", func(r *job.Record) error { return job.Ask(r, "ann", noon) })
+	r, err := s.Update(t.Context(), "j", func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "ann", At: noon}) })
 	if err != nil || r.Status != job.Cancelled || len(r.Warnings) != 1 {
 		t.Errorf("it is %s with the warnings %q: %v", r.Status, r.Warnings, err)
 	}

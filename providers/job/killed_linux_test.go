@@ -273,7 +273,7 @@ func TestWorkerIsKilled(t *testing.T) {
 			t.Parallel()
 			s, r := killed(t, c.phase)
 			until(t, "nothing of it lives", func() bool { return len(living(t, r)) == 0 })
-			if _, err := s.Update(t.Context(), r.ID, func(r *job.Record) error { return job.Ask(r, "ann", noon) }); err != nil {
+			if _, err := s.Update(t.Context(), r.ID, func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "ann", At: noon}) }); err != nil {
 				t.Fatal(err)
 			}
 			_, _, err := s.ReconcileAll(t.Context(), job.Observer{Processes: process.Host{}, Now: time.Now()})

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ type Processes interface {
 
 var _ Processes = process.Host{}
 
-// Window limits the time in which a job without a known process has to get one.
+// Window limits the time in which a job without a known process has to get one, unless its record says another.
 const Window = time.Hour
 
 // Derived is the status that a record has by the evidence of now, and the reason where that is
@@ -145,10 +146,11 @@ func (o Observer) untaken(r Record) Derived {
 	if r.Worker != nil {
 		what = "its worker is gone, and its process is not known"
 	}
-	if r.Created.IsZero() || r.Created.After(o.Now) || o.Now.Sub(r.Created) < Window {
+	window := cmp.Or(time.Duration(r.Window), Window)
+	if r.Created.IsZero() || r.Created.After(o.Now) || o.Now.Sub(r.Created) < window {
 		return Derived{Status: r.Status, Reason: what}
 	}
-	return ended(r, what+" within "+Window.String())
+	return ended(r, what+" within "+window.String())
 }
 
 func ended(r Record, reason string) Derived {

@@ -46,10 +46,13 @@ func TestReconcile(t *testing.T) {
 		process *process.Identity
 		cancel  *job.Cancel
 		created time.Time // zero: a minute ago
+		window  time.Duration
 		host    host
 		want    job.Status
 		reason  string
 	}{
+		{name: "its own window", status: job.Queued, created: noon.Add(-2 * job.Window), window: 3 * job.Window, want: job.Queued, reason: "no worker took it"},
+		{name: "its own window is over", status: job.Queued, created: noon.Add(-time.Minute), window: time.Minute, want: job.Stale, reason: "no worker took it within 1m0s"},
 		{name: "its launcher is gone", status: job.Queued, starter: &worker, want: job.Failed, reason: "and no worker has taken it: it never ran"},
 		{name: "its launcher lives", status: job.Queued, starter: &worker, host: host{verdicts: map[int]process.Verdict{7: process.Match}}, want: job.Queued, reason: "no worker took it"},
 		{name: "its launcher lives after the window", status: job.Queued, starter: &worker, created: noon.Add(-job.Window), host: host{verdicts: map[int]process.Verdict{7: process.Match}}, want: job.Stale, reason: "within"},
@@ -111,6 +114,7 @@ func TestReconcile(t *testing.T) {
 			}
 			r := record(t, s, "j", c.status, func(r *job.Record) {
 				r.Launcher, r.Worker, r.Process, r.Cancel, r.Created = c.starter, c.worker, c.process, c.cancel, c.created
+				r.Window = job.Duration(c.window)
 			})
 			o := job.Observer{Processes: c.host, Now: noon}
 			derived := o.Derive(t.Context(), r)

@@ -57,6 +57,26 @@ func Keeps(r *Record, worker process.Identity) error {
 	return nil
 }
 
+// Resists records that a job did not end within the grace, and is not killed.
+func Resists(r *Record, worker process.Identity, reason string) error {
+	if r.Status != Running || !owns(r, worker) {
+		return &StateError{ID: r.ID, Status: r.Status, Want: "wait for the end of"}
+	}
+	if r.Reason == reason {
+		return errUnchanged
+	}
+	r.Resists, r.Reason = true, reason
+	return nil
+}
+
+// resistance is the reason of a job that Resists.
+func resistance(r Record) string {
+	return "it was asked to end and runs on after " + time.Duration(r.Grace).String() + ": it is not forced"
+}
+
+// mayKill reports whether a job may be killed once its grace is over.
+func mayKill(r Record) bool { return !r.Unforced || r.Cancel != nil && r.Cancel.Force }
+
 // TakeUp gives a job to another worker, because its own is gone.
 func TakeUp(r *Record, worker process.Identity) error {
 	if r.Status.IsTerminal() || r.Status == Queued || r.Worker == nil {
@@ -91,7 +111,7 @@ func Finish(r *Record, worker process.Identity, o Outcome, now time.Time) error 
 		return &StateError{ID: r.ID, Status: r.Status, Want: "finish"}
 	}
 	r.Status, r.ErrorCode, r.Reason, r.ExitCode, r.Ended = next, code, reason, o.ExitCode, now
-	r.Changed = o.Changed
+	r.Changed, r.Resists = o.Changed, false
 	o.copy.into(r)
 	if o.Agent != nil && o.Agent.Session != "" {
 		r.Session = o.Agent.Session
@@ -129,18 +149,23 @@ func (o Outcome) verdict(r *Record) (Status, ErrorCode, string) {
 }
 
 // Ask records that the end of the job is wanted. A queued job is cancelled by that alone: its worker
-// cannot begin any more. Asking again keeps the first intent.
-func Ask(r *Record, by string, now time.Time) error {
+// cannot begin any more. Asking again keeps the first intent, but for its force.
+func Ask(r *Record, want Cancel) error {
 	if r.Status.IsTerminal() {
 		return &StateError{ID: r.ID, Status: r.Status, Want: "cancel"}
 	}
-	if r.Cancel == nil {
-		r.Cancel = &Cancel{At: now, By: by}
-	} else if r.Status != Queued {
+	switch {
+	case r.Cancel == nil:
+		r.Cancel = &want
+	case want.Force && !r.Cancel.Force:
+		first := *r.Cancel
+		first.Force = true
+		r.Cancel = &first
+	case r.Status != Queued:
 		return errUnchanged
 	}
 	if r.Status == Queued {
-		r.Status, r.Reason, r.Ended = Cancelled, "cancelled by "+r.Cancel.By+" before it began", now
+		r.Status, r.Reason, r.Ended = Cancelled, "cancelled by "+r.Cancel.By+" before it began", want.At
 	}
 	return nil
 }
@@ -151,7 +176,7 @@ func Close(r *Record, reason string, now time.Time) error {
 	if r.Status.IsTerminal() {
 		return &StateError{ID: r.ID, Status: r.Status, Want: "reconcile"}
 	}
-	r.Ended = now
+	r.Ended, r.Resists = now, false
 	if r.Cancel != nil {
 		r.Status, r.Reason = Cancelled, "cancelled by "+r.Cancel.By+"; "+reason
 		return nil

@@ -126,7 +126,7 @@ func TestInterleavingsOfTheRecord(t *testing.T) {
 		actors := [][]func() bool{
 			worker(1), worker(2),
 			{func() bool {
-				ok := apply(func(r *job.Record) error { return job.Ask(r, "ann", noon) })
+				ok := apply(func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "ann", At: noon}) })
 				asked = ok
 				return ok
 			}},
@@ -180,7 +180,7 @@ func TestUnreadableRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, code := range map[job.ID]string{"weird": "bad_state", "folder": "read_failed"} {
-		_, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Ask(r, "ann", noon) })
+		_, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "ann", At: noon}) })
 		var unread *job.UnreadableError
 		if !errors.As(err, &unread) || unread.Code != code {
 			t.Errorf("%s: %v, want %s", id, err, code)

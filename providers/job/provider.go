@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -22,6 +23,9 @@ type Provider struct {
 	host     Host
 	settings providers.Settings
 	store    Store
+
+	mu          sync.Mutex
+	unresumable map[spec.Address]*providers.Problem // why a block cannot continue the job that it names, as of the last look
 }
 
 var _ providers.Provider = (*Provider)(nil)
@@ -37,12 +41,38 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		inv.Partial[spec.Job] = providers.Unread(fmt.Errorf("read the records of jobs: %w", err))
 	}
 	o := p.host.Observer()
+	unresumable := map[spec.Address]*providers.Problem{}
 	for _, k := range q.Known {
+		if problem := p.resumable(ctx, k, o); problem != nil {
+			unresumable[k.Address] = problem
+		}
 		if r := newest(all, func(r Record) bool { return o.isRunOf(ctx, r, k.Address) }); r != nil {
 			inv.Objects = append(inv.Objects, p.object(ctx, k, *r))
 		}
 	}
+	p.mu.Lock()
+	p.unresumable = unresumable
+	p.mu.Unlock()
 	return inv, ctx.Err()
+}
+
+// resumable returns why a run of a block cannot go on with the job that the block continues; nil: it can, or it continues none.
+func (p *Provider) resumable(ctx context.Context, k providers.Known, o Observer) *providers.Problem {
+	run := BlockRun{Block: k.Address, Workspace: ctyread.Text(k.Want, "workspace"), Agent: ctyread.Text(k.Want, "agent"), Resumes: resumes(k.Want)}
+	if err := p.store.Resume(ctx, &run, o); err != nil {
+		return refusal(run, err)
+	}
+	return nil
+}
+
+// mayResume fails if the last look found that a block cannot continue the job that it names.
+func (p *Provider) mayResume(a spec.Address) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if problem := p.unresumable[a]; problem != nil {
+		return problem
+	}
+	return nil
 }
 
 // object returns the object of a block with its newest job.
@@ -122,6 +152,9 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		panic("unknown action " + string(c.Action))
 	}
 	if due {
+		if err := p.mayResume(c.Address); err != nil {
+			return nil, err
+		}
 		s.Add(opStart, phase, c.ID)
 		s.Add(opAwait, providers.PhaseReady, c.ID).Timeout = awaitLimit(c.Policy)
 	}

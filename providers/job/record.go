@@ -13,7 +13,7 @@ import (
 )
 
 // FormatVersion is the version of the schema of records. Those of earlier versions are read too: they lack keys.
-const FormatVersion = 5
+const FormatVersion = 6
 
 // Record is all that is known about one job. Every key is always there. Records hold no secret: of
 // the environment they hold the names, of the prompt the beginning.
@@ -37,6 +37,9 @@ type Record struct {
 	Timeout       Duration  `json:"timeout"`     // 0: none
 	IdleTimeout   Duration  `json:"idle_timeout"`
 	Grace         Duration  `json:"grace"`
+	Window        Duration  `json:"window"`       // the time in which it has to get a known process; 0: the usual Window
+	Mode          string    `json:"mode"`         // a word of its user's; "": none
+	Unforced      bool      `json:"unforced"`     // it is asked to end, and never killed
 	MaxParallel   int       `json:"max_parallel"` // of the jobs of its block with all keys; 0: any number
 	Behind        []ID      `json:"behind"`       // the jobs of its block that had not ended when it was made, if it takes turns with them
 	Parent        ID        `json:"parent"`       // the job that this one continues; "": none
@@ -50,6 +53,7 @@ type Record struct {
 	Worker    *process.Identity `json:"worker"`
 	Process   *process.Identity `json:"process"`
 	Cancel    *Cancel           `json:"cancel"`     // nil: nobody asked for its end
+	Resists   bool              `json:"resists"`    // it was asked to end and runs on, and it may not be killed
 	Retries   int               `json:"retries"`    // starts after the first, because its provider had refused the agent for its rate
 	ExitCode  *int              `json:"exit_code"`  // nil: it is not known
 	ErrorCode ErrorCode         `json:"error_code"` // "": no failure
@@ -114,8 +118,9 @@ func (r Record) workerMarker() string {
 
 // Cancel is the intent to end a job. It is written before anything is signalled.
 type Cancel struct {
-	At time.Time `json:"at"`
-	By string    `json:"by"`
+	At    time.Time `json:"at"`
+	By    string    `json:"by"`
+	Force bool      `json:"force"` // also a job that is Unforced is killed after the grace
 }
 
 // Duration is a length of time, as text in JSON.

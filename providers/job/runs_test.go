@@ -26,7 +26,7 @@ func TestTheNewestJobOfABlockIsCounted(t *testing.T) {
 		if err != nil || r.Run != i+1 {
 			t.Errorf("%s is run %d: %v", id, r.Run, err)
 		}
-		if _, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Ask(r, "test", noon) }); err != nil {
+		if _, err := s.Update(t.Context(), id, func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "test", At: noon}) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ func (t turn) await(ctx context.Context) error {
 		}
 		waits := func(r *Record) error { return Queue(r, t.me, reason) }
 		if ctx.Err() != nil {
-			waits = func(r *Record) error { return Ask(r, "a signal to its worker", t.now()) }
+			waits = func(r *Record) error { return Ask(r, Cancel{At: t.now(), By: "a signal to its worker"}) }
 		}
 		now, err := t.store.Update(own, t.id, waits)
 		switch {

@@ -51,6 +51,14 @@ func check(_ spec.Kind, want cty.Value) (flaws []spec.Flaw) {
 			Detail: "A job needs a `command`, or an `agent`, which has one of its own.",
 		})
 	}
+	if id := resumes(want); id != "" {
+		switch err := id.Check(); {
+		case err != nil:
+			flaws = append(flaws, spec.Flaw{Path: "resume.from", Summary: "No ID of a job", Detail: "The `from` of a `resume` is no ID of a job: it has small letters, digits and dashes alone, as in `vmctl job list`."})
+		case ctyread.Text(want, "agent") == Plain:
+			flaws = append(flaws, spec.Flaw{Path: "resume.from", Summary: "Nothing to resume", Detail: "A job continues the session of an agent: with `resume`, name its `agent`."})
+		}
+	}
 	return flaws
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -214,7 +215,7 @@ func (w *Worker) give(ctx context.Context, child *process.Child, code ErrorCode,
 			o.Warnings = append(o.Warnings, err.Error())
 		}
 	}
-	w.sweep(ctx, &o)
+	w.sweep(ctx, Record{}, &o) // nobody watches: what lives is killed
 	return o
 }
 
@@ -283,7 +284,7 @@ func (w *Worker) watch(ctx context.Context, r Record, child *process.Child) Outc
 		cancel()
 		if status, ended := process.Status(err); ended {
 			o := Outcome{ExitCode: &status}
-			w.sweep(own, &o)
+			w.sweep(own, r, &o)
 			return o
 		}
 		now := w.Now()
@@ -326,6 +327,9 @@ func (w *Worker) stop(ctx context.Context, r Record, child *process.Child, o Out
 	grace, cancel := context.WithTimeout(ctx, time.Duration(r.Grace))
 	err = child.Wait(grace)
 	cancel()
+	if _, ended := process.Status(err); !ended && !mayKill(r) {
+		err = w.outlast(ctx, r, child)
+	}
 	if _, ended := process.Status(err); !ended {
 		force, cancel := context.WithTimeout(ctx, forceWait)
 		err = errors.Join(child.Force())
@@ -339,12 +343,73 @@ func (w *Worker) stop(ctx context.Context, r Record, child *process.Child, o Out
 	} else {
 		o.ErrorCode, o.Reason = StopFailed, err.Error()
 	}
-	w.sweep(ctx, &o)
+	w.sweep(ctx, r, &o)
 	return o
 }
 
+// outlast waits for the end of a command that was asked to end and may not be killed: as long as it takes, or until a cancel says
+// that it may.
+func (w *Worker) outlast(ctx context.Context, r Record, child *process.Child) error {
+	w.resists(ctx, r, resistance(r))
+	for {
+		look, cancel := context.WithTimeout(ctx, tick)
+		err := child.Wait(look)
+		cancel()
+		if _, ended := process.Status(err); ended || w.mayKillNow(r) {
+			return err
+		}
+	}
+}
+
+func (w *Worker) resists(ctx context.Context, r Record, reason string) {
+	_, _ = w.Store.Update(ctx, w.ID, func(now *Record) error { return Resists(now, *r.Worker, reason) }) //nolint:errcheck // it decides nothing: the end counts
+}
+
+// mayKillNow is mayKill by the record as it is now.
+func (w *Worker) mayKillNow(r Record) bool {
+	if mayKill(r) {
+		return true
+	}
+	now, err := w.Store.Read(w.ID)
+	return err == nil && mayKill(now)
+}
+
+// askLeft asks what a command left behind to end, and waits until nothing is left, or until a cancel says that it may be killed:
+// then it reports true.
+func (w *Worker) askLeft(ctx context.Context, r Record, o *Outcome) (mayKill bool) {
+	asked, begun := map[int]process.Identity{}, w.Now()
+	for !w.mayKillNow(r) {
+		all, err := w.Processes.Descendants()
+		if len(all) == 0 {
+			if err != nil {
+				o.Warnings = append(o.Warnings, err.Error())
+			}
+			return false
+		}
+		for _, id := range all {
+			if asked[id.PID] != id {
+				asked[id.PID] = id
+				o.Leftovers = append(o.Leftovers, leftover(id))
+				_ = w.Processes.Request(id) //nolint:errcheck // the next look tells whether it lives
+			}
+		}
+		if w.Now().Sub(begun) >= time.Duration(r.Grace) {
+			w.resists(ctx, r, "its command has ended, and what it left behind was asked to end and runs on: "+process.Words(all)+": it is not forced")
+		}
+		clock.Pause(ctx, tick)
+	}
+	return true
+}
+
+func leftover(id process.Identity) string {
+	return "pid " + strconv.Itoa(id.PID) + " (" + filepath.Base(id.Argv0) + ")"
+}
+
 // sweep ends what the command left behind, until nothing is left.
-func (w *Worker) sweep(ctx context.Context, o *Outcome) {
+func (w *Worker) sweep(ctx context.Context, r Record, o *Outcome) {
+	if !w.askLeft(ctx, r, o) {
+		return
+	}
 	for range sweeps {
 		all, err := w.Processes.Descendants()
 		if err != nil {
@@ -354,7 +419,9 @@ func (w *Worker) sweep(ctx context.Context, o *Outcome) {
 			return
 		}
 		for _, id := range all {
-			o.Leftovers = append(o.Leftovers, "pid "+strconv.Itoa(id.PID)+" ("+filepath.Base(id.Argv0)+")")
+			if name := leftover(id); !slices.Contains(o.Leftovers, name) {
+				o.Leftovers = append(o.Leftovers, name)
+			}
 		}
 		limit, cancel := context.WithTimeout(ctx, forceWait)
 		err = process.Each(all, func(id process.Identity) error { _, err := w.Processes.Force(id); return err })

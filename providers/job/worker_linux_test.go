@@ -218,7 +218,7 @@ type gitAsks struct {
 
 func (g gitAsks) Run(ctx context.Context, _ gitx.Command) (gitx.Output, error) {
 	until, _ := ctx.Deadline()
-	_, err := g.store.Update(ctx, g.id, func(r *job.Record) error { return job.Ask(r, "test", time.Now()) })
+	_, err := g.store.Update(ctx, g.id, func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "test", At: time.Now()}) })
 	limit := fmt.Sprint(until.After(time.Now()) && time.Until(until) < 10*time.Second)
 	err = errors.Join(err, os.WriteFile(g.store.Path(g.id, "short"), []byte(limit), 0o600))
 	return gitx.Output{}, errors.Join(err, errors.New("git does not answer"))

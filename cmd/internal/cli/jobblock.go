@@ -34,6 +34,9 @@ func (a *app) startBlock(ctx context.Context, run job.BlockRun) (job.Record, err
 	if p == nil {
 		return job.Record{}, errors.New("start a job: no plan is carried out")
 	}
+	if err := a.jobs(p, "apply").Resume(ctx, &run, a.observer()); err != nil {
+		return job.Record{}, err
+	}
 	r := requestOf(run)
 	r.mask = run.Mask
 	return a.startInWorkspace(ctx, p, r)
@@ -42,7 +45,8 @@ func (a *app) startBlock(ctx context.Context, run job.BlockRun) (job.Record, err
 // requestOf returns the request for a run of a block.
 func requestOf(run job.BlockRun) jobRequest {
 	return jobRequest{
-		in: run.Workspace, agent: run.Agent, text: []byte(run.Prompt), timeout: run.Timeout, idle: run.IdleTimeout, grace: run.Grace,
+		in: run.Workspace, agent: run.Agent, text: []byte(run.Prompt), timeout: run.Timeout, idle: run.IdleTimeout, grace: run.Grace, unforced: run.Unforced, window: run.Window, mode: run.Mode,
+		parent:  run.Resumes,
 		command: run.Command, block: run.Block.String(), digest: run.Digest, key: run.Key, maxParallel: run.MaxParallel,
 		containment: run.Containment, scope: run.Scope, env: run.Env,
 	}
@@ -70,6 +74,9 @@ func (a *app) runBlock(ctx context.Context, text string, r jobRequest) error {
 	run, err := a.resolvedRun(ctx, p, found[0])
 	if err != nil {
 		return err
+	}
+	if err := a.jobs(p, "job run").Resume(ctx, &run, a.observer()); err != nil {
+		return a.notContinued(err)
 	}
 	of := requestOf(run)
 	of.pass, of.set, of.stripProxy, of.mask = r.pass, r.set, r.stripProxy, p.masker.Text
@@ -147,7 +154,7 @@ func (a *app) environmentOf(ctx context.Context, p *project, r job.Record) (cty.
 // notOfBlock lists the flags of job run that say what the block of a job says.
 func notOfBlock(f *pflag.FlagSet) error {
 	var given []string
-	for _, name := range []string{"agent", "containment", "grace", "idle-timeout", "in", "in-dir", "prompt", "scope", "timeout"} {
+	for _, name := range []string{"agent", "containment", "force", "grace", "idle-timeout", "in", "in-dir", "mode", "prompt", "scope", "timeout"} {
 		if f.Changed(name) {
 			given = append(given, "--"+name)
 		}

@@ -38,31 +38,23 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 		return err
 	}
 	if !v.Derived.IsTerminal() {
-		return newProblem(classFailed, "bad_state", "continue job "+id+": it is "+string(v.Derived),
-			a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
+		return a.notContinued(&job.StateError{ID: v.ID, Status: v.Derived, Want: "continue"})
 	}
 	var conflict *job.ConflictError
 	if _, err := s.Reconcile(ctx, v.Record, a.observer()); err != nil && !errors.As(err, &conflict) {
 		return a.jobProblem(err)
 	}
-	report, err := s.ReportOf(v.Record) // the record of a job that was cut short lacks the session
+	session, err := s.Session(v.Record)
 	if err != nil {
-		return err
+		return a.notContinued(err)
 	}
 	r.in, r.agent, r.parent = v.Workspace, v.Agent, v.ID
 	r.block, r.digest, r.key, r.maxParallel = v.Block, v.Digest, v.Key, v.MaxParallel
 	r.containment, r.scope = cmp.Or(v.Containment, job.Uncontained), cmp.Or(v.Scope, job.WorkingTree) // old records say neither
 	r.timeout, r.idle, r.grace = time.Duration(v.Timeout), time.Duration(v.IdleTimeout), time.Duration(v.Grace)
+	r.unforced, r.window, r.mode = v.Unforced, time.Duration(v.Window), v.Mode
 	if r.in == "" {
 		r.dir = v.Dir
-	}
-	session := v.Session
-	if report != nil {
-		session = cmp.Or(session, report.Session)
-	}
-	if session == "" {
-		return newProblem(classFailed, "no_session_to_resume", "continue job "+id+": "+v.Agent+" has no session that could be resumed",
-			a.againLine(v.Record)+" runs it again")
 	}
 	if r.env, err = a.environmentOf(ctx, p, v.Record); err != nil {
 		return err
@@ -70,6 +62,29 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 	r.mask = p.masker.Text
 	r.command = job.AgentOf(v.Agent).Resume(v.Command, session)
 	return a.jobRun(ctx, r)
+}
+
+// notContinued returns the error about a job that cannot be continued.
+func (a *app) notContinued(err error) error {
+	var (
+		active *job.StateError
+		none   *job.NoSessionError
+		other  *job.OtherJobError
+		e      *problem
+	)
+	switch {
+	case errors.As(err, &active):
+		id := string(active.ID)
+		e = newProblem(classFailed, "bad_state", err.Error(), a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
+	case errors.As(err, &none):
+		e = newProblem(classFailed, "no_session_to_resume", err.Error(), a.againLine(none.Job)+" runs it again")
+	case errors.As(err, &other):
+		e = newProblem(classRejected, "bad_args", err.Error(), a.commandLine("job status", planFlags{}, string(other.ID)))
+	default:
+		return a.jobProblem(err)
+	}
+	e.err = err
+	return e
 }
 
 // againLine returns the command line that runs a job again from its beginning.
@@ -102,6 +117,12 @@ func againFlags(r job.Record) (args []string) {
 		if limit.has != limit.usual {
 			args = append(args, "--"+limit.flag+"="+limit.has.String())
 		}
+	}
+	if r.Mode != "" {
+		args = append(args, "--mode="+r.Mode)
+	}
+	if r.Unforced {
+		args = append(args, "--force=false")
 	}
 	args = append(args, r.Asked.Flags()...)
 	if r.PromptHead != "" { // the record has no more of it

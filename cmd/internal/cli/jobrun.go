@@ -38,6 +38,9 @@ type jobRequest struct {
 	stripProxy           bool
 	env                  cty.Value // the env block of its job block; null: none
 	timeout, idle, grace time.Duration
+	unforced             bool
+	window               time.Duration // in which it has to get a known process; 0: the usual one
+	mode                 string
 	command              []string
 	parent               job.ID
 	block, digest, key   string // of the job block; "": it is a run of none
@@ -61,7 +64,10 @@ type jobDocument struct {
 }
 
 func (a *app) jobRunCommand() *cobra.Command {
-	var r jobRequest
+	var (
+		r     jobRequest
+		force bool
+	)
 	cmd := &cobra.Command{
 		Use:   "run {ADDRESS | {--in WORKSPACE | --in-dir DIR} -- COMMAND [ARG...]}",
 		Short: "Run a job block, or a command in the background of a workspace or a folder",
@@ -87,7 +93,7 @@ func (a *app) jobRunCommand() *cobra.Command {
 				}
 				return a.runBlock(cmd.Context(), args[0], r)
 			}
-			r.command = args
+			r.command, r.unforced = args, !force
 			return a.jobRun(cmd.Context(), r)
 		},
 	}
@@ -103,6 +109,8 @@ func (a *app) jobRunCommand() *cobra.Command {
 	f.DurationVar(&r.timeout, "timeout", jobTimeout, "end the command after this `DURATION`; 0: never")
 	f.DurationVar(&r.idle, "idle-timeout", jobIdleTimeout, "end the command after this `DURATION` without output; 0: never")
 	f.DurationVar(&r.grace, "grace", jobGrace, "the `DURATION` between asking the command to end and forcing it")
+	f.StringVar(&r.mode, "mode", "", "a `WORD` for what the command does, like review; job list --mode finds it")
+	f.BoolVar(&force, "force", true, "kill the command after the grace; false: let it run on until it ends by itself")
 	return cmd
 }
 
@@ -118,6 +126,9 @@ func (a *app) jobRun(ctx context.Context, r jobRequest) error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
 			return rejected("bad_args", "read --set-env: it has to be NAME=VALUE") // the text may be a secret
 		}
+	}
+	if r.mode != "" && !spec.IsObjectName(r.mode) {
+		return rejected("bad_args", fmt.Sprintf("read --mode=%s: a mode has 1 to 63 letters, digits, \".\", \"_\" and \"-\", and begins with a letter or digit", r.mode))
 	}
 	if err := job.CheckContainment(r.containment, r.scope); err != nil {
 		return rejected("bad_args", "job run: "+err.Error())
@@ -243,7 +254,8 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 	at.Environment, at.Asked = job.Names(environ), r.asked
 	at.Block, at.Digest, at.Key, at.MaxParallel = r.block, r.digest, r.key, r.maxParallel
 	at.Timeout, at.IdleTimeout, at.Grace = job.Duration(r.timeout), job.Duration(r.idle), job.Duration(r.grace)
-	at.Containment, at.Scope = r.containment, r.scope
+	at.Containment, at.Scope, at.Unforced = r.containment, r.scope, r.unforced
+	at.Window, at.Mode = job.Duration(r.window), r.mode
 	at.Parent, at.Warnings = r.parent, warnings
 	return a.startJob(ctx, a.jobs(p, "job run"), at, prompt, environ)
 }

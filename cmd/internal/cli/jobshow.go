@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/clock"
@@ -24,22 +25,39 @@ type jobsDocument struct {
 }
 
 func (a *app) jobListCommand() *cobra.Command {
-	var all bool
+	var l jobListing
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the jobs",
 		Long: "List the jobs with their status as the processes of this host prove it now; a status\n" +
 			"that differs from the record is marked \"unreconciled\". Nothing is written. Jobs that are\n" +
-			"queued are left out without --all.",
+			"queued are left out without --all. --mode lists those of one mode alone: see mode of a job\n" +
+			"block, and job run --mode.",
 		Args: between(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.jobList(cmd.Context(), all) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.jobList(cmd.Context(), l) },
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also list queued jobs")
+	l.register(cmd.Flags())
 	return cmd
 }
 
+// jobListing says which jobs are listed.
+type jobListing struct {
+	all  bool   // queued ones too
+	mode string // "": of any
+}
+
+func (l *jobListing) register(f *pflag.FlagSet) {
+	f.BoolVar(&l.all, "all", false, "also list queued jobs")
+	f.StringVar(&l.mode, "mode", "", "list the jobs of the mode `WORD` alone")
+}
+
+// has reports whether a job is listed.
+func (l jobListing) has(v jobView) bool {
+	return (l.all || v.Derived != job.Queued) && (l.mode == "" || v.Mode == l.mode)
+}
+
 func (a *app) jobStatusCommand() *cobra.Command {
-	var all bool
+	var l jobListing
 	cmd := &cobra.Command{
 		Use:   "status [JOB]",
 		Short: "Show the status of a job, or of all",
@@ -48,7 +66,7 @@ func (a *app) jobStatusCommand() *cobra.Command {
 		Args: between(0, 1, "the ID of a job, or the address of its block"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.jobList(cmd.Context(), all)
+				return a.jobList(cmd.Context(), l)
 			}
 			s, v, err := a.readJob(cmd.Context(), args[0], "job status")
 			if err == nil {
@@ -57,7 +75,7 @@ func (a *app) jobStatusCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also list queued jobs")
+	l.register(cmd.Flags())
 	return cmd
 }
 
@@ -131,7 +149,7 @@ func (a *app) jobWait(ctx context.Context, ids []string) error {
 	return nil
 }
 
-func (a *app) jobList(ctx context.Context, all bool) error {
+func (a *app) jobList(ctx context.Context, l jobListing) error {
 	p, err := a.openExisting()
 	if err != nil {
 		return err
@@ -143,7 +161,7 @@ func (a *app) jobList(ctx context.Context, all bool) error {
 	}
 	doc := jobsDocument{FormatVersion: view.FormatVersion, Jobs: []jobView{}, Unreadable: []string{}}
 	for _, r := range records {
-		if v := a.viewOf(ctx, store, r); all || v.Derived != job.Queued {
+		if v := a.viewOf(ctx, store, r); l.has(v) {
 			doc.Jobs = append(doc.Jobs, v)
 		}
 	}
@@ -174,7 +192,7 @@ func (v jobView) word() string {
 func (a *app) showJob(store job.Store, v jobView) {
 	a.show(jobDocument{view.FormatVersion, v}, func(s view.Screen) {
 		d := view.JobDetails{
-			JobRow: a.jobRows([]jobView{v})[0], Dir: v.Dir, Reason: v.DerivedReason, Warnings: append([]string{}, v.Warnings...),
+			JobRow: a.jobRows([]jobView{v})[0], Dir: v.Dir, Mode: v.Mode, Reason: v.DerivedReason, Warnings: append([]string{}, v.Warnings...),
 			Next: a.afterJob(store, v), Changes: changesOf(store, v.Record),
 		}
 		if v.ExitCode != nil {

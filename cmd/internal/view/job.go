@@ -13,6 +13,7 @@ type JobRow struct {
 type JobDetails struct {
 	JobRow
 	Dir      string
+	Mode     string   // "": none
 	Reason   string   // "": the status says all
 	Exit     string   // "": it is not known
 	Changes  []string // what it changed in its copy, a line each
@@ -49,7 +50,7 @@ func Job(s Screen, d JobDetails) {
 	p := &page{screen: s}
 	p.put(0, 2, in(bold, d.ID), txt("  "), in(jobStyle(d.Status), d.Status))
 	for _, row := range [][2]string{
-		{"command", d.Command}, {"folder", d.Dir}, {"since", d.Created.UTC().Format(time.RFC3339)}, {"reason", d.Reason}, {"exit status", d.Exit},
+		{"command", d.Command}, {"folder", d.Dir}, {"mode", d.Mode}, {"since", d.Created.UTC().Format(time.RFC3339)}, {"reason", d.Reason}, {"exit status", d.Exit},
 	} {
 		if row[1] != "" {
 			p.put(2, 4, padded(in(dim, row[0]), len("exit status")+1), txt(" "+row[1]))

@@ -1,0 +1,97 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/providers"
+)
+
+// resumes returns the job that a block continues; "": none.
+func resumes(want cty.Value) ID {
+	return ID(ctyread.Text(ctyread.Attr(want, "resume"), "from"))
+}
+
+// NoSessionError reports that a job has no session that could go on.
+type NoSessionError struct{ Job Record }
+
+// Error names the job and its agent.
+func (e *NoSessionError) Error() string {
+	return fmt.Sprintf("continue job %s: %s has no session that could be resumed", e.Job.ID, e.Job.Agent)
+}
+
+// OtherJobError reports that the session of a job is not one that a block can continue.
+type OtherJobError struct {
+	ID     ID
+	Reason string
+}
+
+// Error names the job and the reason.
+func (e *OtherJobError) Error() string { return fmt.Sprintf("continue job %s: %s", e.ID, e.Reason) }
+
+// Session returns the session of a job, also of one whose record was cut short before it had that. It fails with a
+// *NoSessionError if there is none.
+func (s Store) Session(r Record) (string, error) {
+	report, err := s.ReportOf(r) // the record of a job that was cut short lacks the session
+	if err != nil {
+		return "", err
+	}
+	session := r.Session
+	if report != nil {
+		session = cmp.Or(session, report.Session)
+	}
+	if session == "" {
+		return "", &NoSessionError{Job: r}
+	}
+	return session, nil
+}
+
+// Resume makes a run of a block go on with the session of the job that the block continues, if it does. It fails with a
+// *NotFoundError, a *StateError if that job has not ended, a *NoSessionError, or an *OtherJobError.
+func (s Store) Resume(ctx context.Context, run *BlockRun, o Observer) error {
+	if run.Resumes == "" {
+		return nil
+	}
+	r, err := s.Read(run.Resumes)
+	if err != nil {
+		return err
+	}
+	r, d := s.Look(ctx, r, o)
+	switch {
+	case !d.Status.IsTerminal():
+		return &StateError{ID: r.ID, Status: d.Status, Want: "continue"}
+	case r.Agent != run.Agent:
+		return &OtherJobError{ID: r.ID, Reason: fmt.Sprintf("it is one of the agent %s, and %s has the agent %s", r.Agent, run.Block, run.Agent)}
+	case r.Workspace != run.Workspace:
+		return &OtherJobError{ID: r.ID, Reason: fmt.Sprintf("it ran in %s, and %s runs in %s: an agent finds its session in the same folder alone", cmp.Or(r.Workspace, r.Dir), run.Block, run.Workspace)}
+	}
+	session, err := s.Session(r)
+	if err != nil {
+		return err
+	}
+	run.Command = AgentOf(run.Agent).Resume(run.Command, session)
+	return nil
+}
+
+// refusal returns why a run of a block that continues a job is not planned.
+func refusal(run BlockRun, err error) *providers.Problem {
+	var (
+		none   *NotFoundError
+		active *StateError
+		id     = string(run.Resumes)
+		next   = providers.SayVmctl("see which jobs there are: ", "job", "list", "--all")
+	)
+	switch {
+	case errors.As(err, &none):
+	case errors.As(err, &active):
+		next = append(providers.SayVmctl("wait for its end: ", "job", "wait", id), providers.SayVmctl("or end it: ", "job", "cancel", id)...)
+	default:
+		next = providers.SayVmctl("see how it ended: ", "job", "status", id)
+	}
+	return providers.Refuse(fmt.Sprintf("%v (resume.from of %s)", err, run.Block), next)
+}
