@@ -54,7 +54,10 @@ func (w *World) placeInside(keys *systemKeys, c *spec.Config, s *state.Snapshot)
 		if err != nil {
 			return err
 		}
-		w.wanted[r.Address], w.placed[r.Address] = key, key
+		w.wanted[r.Address] = key
+		if _, recorded := s.Records[r.Address]; !recorded {
+			w.placed[r.Address] = key
+		}
 	}
 	for _, a := range slices.SortedFunc(maps.Keys(s.Records), spec.Address.Compare) {
 		r := s.Records[a]

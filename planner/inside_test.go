@@ -506,3 +506,24 @@ func TestWhatIsShutInKeepsWhatIsAround(t *testing.T) {
 		})
 	}
 }
+
+// A workspace goes from this host into a VM, and out of it again, as one that is replaced: it is removed where it is first.
+func TestMovesBetweenThisHostAndAVM(t *testing.T) {
+	const vm = "vm \"a\" {\n}\n"
+	work := func(in string) string {
+		return vm + "workspace \"w\" {\n" + in + "  branch = \"w\"\n  path = \"/w\"\n}\n"
+	}
+	const here, inVM = "", "  vm = vm.a\n"
+	for _, test := range []struct{ name, applied, spec, edit string }{
+		{name: "into the VM", applied: here, spec: inVM, edit: "none -> vm.a"},
+		{name: "out of the VM", applied: inVM, spec: here, edit: "vm.a -> none"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, vm)
+			s.inhabit(load(t, work(test.applied)))
+			s.config = load(t, work(test.spec))
+			s.checkAll("replace workspace.w: vm: cannot change after it was made\n  vm " + test.edit + ", replace\n" +
+				"0 delete workspace.w\n1 define workspace.w after 0\n")
+		})
+	}
+}

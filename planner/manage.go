@@ -174,10 +174,10 @@ func (d *differ) switched(c *Change, before cty.Value) {
 	}
 }
 
-// moves notes that an object inside of one object is to be inside of another one: it is removed
-// here and made again there.
+// moves notes that an object is to be inside of another object than it is, or no longer on this host itself, or there again: it is
+// removed here and made again there.
 func (d *differ) moves(c *Change) {
-	if d.isPower() || c.Want == nil || c.Want.Inside == c.Inside || (c.Inside == spec.Address{}) {
+	if d.isPower() || c.Want == nil || c.Want.Inside == c.Inside {
 		return
 	}
 	system, settings := d.wantedSystem(c)

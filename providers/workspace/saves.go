@@ -11,23 +11,27 @@ import (
 	"vmctl/spec"
 )
 
-// Vault is where the saves of one workspace are: a repository of this host.
+// Vault is where saves are: a repository of this host.
 type Vault struct {
 	Host    Host
 	Files   string // the spec's folder
 	Repo    string // the repository, as the spec names it
 	Project providers.Project
-	Of      []spec.Address // the addresses under which its saves are
+	Of      []spec.Address // the addresses under which the saves of one workspace are; none: the saves of all
 }
 
-// Saves returns the saves of a workspace, the newest first. The workspace need not exist any more.
+// Saves returns the saves of a workspace, or of all, the newest first. No workspace need exist any more.
 func (v Vault) Saves(ctx context.Context) ([]Saved, error) {
 	p := &Provider{host: v.Host, settings: providers.Settings{Files: v.Files, Project: v.Project}}
 	repository, err := p.repository(ctx, v.Repo)
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.saves(ctx, repository, saveFolders(v.Of)...)
+	folders := saveFolders(v.Of)
+	if len(folders) == 0 {
+		folders = []string{saveRoot}
+	}
+	all, err := p.saves(ctx, repository, folders...)
 	if err != nil {
 		return nil, err
 	}
