@@ -303,6 +303,9 @@ func (v observedAddress) generation() uint64 {
 // endpoint returns the host and port of an object's SSH, "" if they are unknown.
 func endpoint(o *providers.Object) string {
 	address, port := ctyread.Text(o.Attrs, "address"), int(ctyread.Uint(o.Attrs, "ssh_port"))
+	if len(ctyread.List(ctyread.Attr(o.Attrs, "network_interface"))) > 0 && address != "" { // its port is one of the host
+		address = "127.0.0.1"
+	}
 	if address == "" || port == 0 {
 		return ""
 	}
