@@ -158,6 +158,10 @@ func (d *differ) chooseAddresses(c *Change, seen Observation) {
 		if book == nil { // the network is not to be there, which blocks the VM anyway
 			continue
 		}
+		if was := addressAt(had, network, i); isOurs(seen) && book.Fits(was) && ctyread.Text(e, "address") == spec.AutoIP {
+			all[i] = with(e, "address", cty.StringVal(was.String())) // it exists, and keeps its address, whoever else has it
+			continue
+		}
 		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), addressAt(had, network, i))
 		if problem != nil && c.unchosen == nil {
 			c.unchosen = problem
@@ -265,25 +269,34 @@ func addressOrNone(v cty.Value, name string) netip.Addr {
 	return ip
 }
 
-// holdWanted notes the addresses that records and blocks name.
+// holdWanted notes the addresses that records have, and those that blocks name.
 func (d *differ) holdWanted(b *book) {
-	hold := func(a spec.Address, values cty.Value) {
-		for _, e := range ctyread.List(ctyread.Attr(values, interfaceAttr)) {
-			if ip := addressOrNone(e, "address"); ip.IsValid() && ctyread.Text(e, "network") == b.network.String() {
+	for a, r := range d.state.Records {
+		if a.Kind == spec.VM {
+			for _, ip := range d.addressesIn(b.network, r.Values) {
 				b.Hold(ip, a.String())
 			}
 		}
 	}
-	for a, r := range d.state.Records {
-		if a.Kind == spec.VM {
-			hold(a, r.Values)
-		}
-	}
 	for i := range d.config.Resources {
 		if r := &d.config.Resources[i]; r.Address.Kind == spec.VM {
-			hold(r.Address, r.Want)
+			for _, ip := range d.addressesIn(b.network, r.Want) {
+				b.Ask(ip)
+			}
 		}
 	}
+}
+
+// addressesIn lists the addresses that the attributes of a VM name in a network, whatever the network was called before.
+func (d *differ) addressesIn(network spec.Address, vm cty.Value) []netip.Addr {
+	var all []netip.Addr
+	for _, e := range ctyread.List(ctyread.Attr(vm, interfaceAttr)) {
+		ip := addressOrNone(e, "address")
+		if a, err := spec.ParseAddress(ctyread.Text(e, "network")); err == nil && ip.IsValid() && destination(d.config, a) == network {
+			all = append(all, ip)
+		}
+	}
+	return all
 }
 
 // holdObserved notes the addresses that the system shows to be in use.

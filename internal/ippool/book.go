@@ -10,6 +10,15 @@ import (
 type Book struct {
 	Pool
 	holders map[netip.Addr]map[string]bool
+	asked   map[netip.Addr]bool
+}
+
+// Ask notes that somebody asks for an address by its name: it is chosen for nobody, and whoever has it keeps it.
+func (b *Book) Ask(ip netip.Addr) {
+	if b.asked == nil {
+		b.asked = map[netip.Addr]bool{}
+	}
+	b.asked[ip] = true
 }
 
 // Hold notes that a holder has an address. Several can: what is in use counts, whoever was wrong.
@@ -36,7 +45,7 @@ func (b *Book) Choose(holder string, had netip.Addr) (netip.Addr, bool) {
 		b.Hold(had, holder)
 		return had, true
 	}
-	ip, free := b.Next(func(ip netip.Addr) bool { return len(b.holders[ip]) > 0 })
+	ip, free := b.Next(func(ip netip.Addr) bool { return len(b.holders[ip]) > 0 || b.asked[ip] })
 	if free {
 		b.Hold(ip, holder)
 	}

@@ -99,11 +99,14 @@ type host struct {
 // plan chooses an address for each wanted machine, as a plan does.
 func (h *host) plan() map[string]netip.Addr {
 	book := ippool.Book{Pool: h.pool}
-	for _, of := range []map[string]netip.Addr{h.recorded, h.exists, h.wanted} {
+	for _, of := range []map[string]netip.Addr{h.recorded, h.exists} {
 		for name, ip := range of {
-			if ip.IsValid() {
-				book.Hold(ip, name)
-			}
+			book.Hold(ip, name)
+		}
+	}
+	for _, ip := range h.wanted {
+		if ip.IsValid() {
+			book.Ask(ip)
 		}
 	}
 	chosen := map[string]netip.Addr{}
@@ -113,7 +116,8 @@ func (h *host) plan() map[string]netip.Addr {
 			had = h.exists[name]
 		}
 		if literal := h.wanted[name]; literal.IsValid() {
-			if !book.IsOthers(literal, name) {
+			if !book.IsOthers(literal, name) { // else the plan is blocked
+				book.Hold(literal, name)
 				chosen[name] = literal
 			}
 			continue
@@ -195,11 +199,7 @@ func TestAnyOrder(t *testing.T) {
 					if !had.IsValid() {
 						had = h.exists[n]
 					}
-					claimed := false
-					for other, literal := range h.wanted {
-						claimed = claimed || other != n && literal == had
-					}
-					if had.IsValid() && !h.wanted[n].IsValid() && ip != had && !claimed {
+					if had.IsValid() && !h.wanted[n].IsValid() && ip != had {
 						t.Fatalf("%s had %s and gets %s", n, had, ip)
 					}
 				}

@@ -190,6 +190,9 @@ func (v observedAddress) status() view.ResourceStatus {
 		s.State, s.Reason = "missing", "not made yet"
 	default:
 		s.ID = string(v.object.ID)
+		for _, e := range ctyread.List(ctyread.Attr(v.object.Attrs, "network_interface")) {
+			s.Networks = append(s.Networks, view.InNetwork{Network: ctyread.Text(e, "network"), Address: ctyread.Text(e, "address")})
+		}
 		s.State, s.Reason = runState(v.object)
 		if !v.runs() {
 			s.State, s.Reason = "present", ""
