@@ -16,17 +16,11 @@ import (
 	"vmctl/spec"
 )
 
-// The attributes in which vmctl chooses what a spec leaves open of networks.
-const (
-	cidrAttr      = "cidr"
-	interfaceAttr = "network_interface"
-)
-
 // Chosen returns the attributes of a change in which vmctl chose addresses. They are in the record of an object before it is
 // made: whatever ends the run then, the object gets the same ones, and nobody else does.
 func (c *Change) Chosen() map[string]cty.Value {
 	all := map[string]cty.Value{}
-	for _, name := range []string{cidrAttr, interfaceAttr} {
+	for _, name := range []string{natures[c.Kind].prefix, natures[c.Kind].interfaces} {
 		v := ctyread.Attr(c.Change.Want, name)
 		if ctyread.Known(v) && v.IsWhollyKnown() && (v.Type() == cty.String || v.LengthInt() > 0) {
 			all[name] = v
@@ -41,11 +35,11 @@ func (d *differ) choose(c *Change, seen Observation) {
 	if c.Want == nil || d.options.Destroy || c.Record != nil && d.isPower() {
 		return
 	}
-	switch {
-	case c.Kind == spec.Network && c.Want.Inside == (spec.Address{}):
-		d.choosePrefix(c, seen)
-	case c.Kind == spec.VM:
-		d.chooseAddresses(c, seen)
+	switch of := natures[c.Kind]; {
+	case of.prefix != "":
+		d.choosePrefix(c, seen, of.prefix)
+	case of.interfaces != "":
+		d.chooseAddresses(c, seen, of.interfaces)
 	}
 }
 
@@ -66,14 +60,14 @@ func (d *differ) had(c *Change, seen Observation) cty.Value {
 }
 
 // choosePrefix chooses the prefix of a network whose block avoids those of its host.
-func (d *differ) choosePrefix(c *Change, seen Observation) {
-	wanted, err := netip.ParsePrefix(ctyread.Text(c.Change.Want, cidrAttr))
+func (d *differ) choosePrefix(c *Change, seen Observation, attr string) {
+	wanted, err := netip.ParsePrefix(ctyread.Text(c.Change.Want, attr))
 	if err != nil || !ctyread.True(c.Policy, "avoid_host_subnets") {
 		return
 	}
 	candidates := d.candidates(c, wanted)
-	if had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), cidrAttr)); err == nil && isAmong(candidates, had) {
-		c.Change.Want = with(c.Change.Want, cidrAttr, cty.StringVal(had.String()))
+	if had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), attr)); err == nil && isAmong(candidates, had) {
+		c.Change.Want = with(c.Change.Want, attr, cty.StringVal(had.String()))
 		return
 	}
 	used := d.usedPrefixes(c, seen)
@@ -86,7 +80,7 @@ func (d *differ) choosePrefix(c *Change, seen Observation) {
 			providers.Say("write prefixes that are free into fallback_cidrs of "+c.Address.String()))}
 	case free != wanted:
 		c.Warnings = append(c.Warnings, fmt.Sprintf("its host is in %s: it gets %s in place of %s", used[conflict], free, wanted))
-		c.Change.Want = with(c.Change.Want, cidrAttr, cty.StringVal(free.String()))
+		c.Change.Want = with(c.Change.Want, attr, cty.StringVal(free.String()))
 	}
 }
 
@@ -117,23 +111,33 @@ func isAmong(all iter.Seq[netip.Prefix], one netip.Prefix) bool {
 // usedPrefixes lists the prefixes that the host of a network is in, and those of the other networks there.
 func (d *differ) usedPrefixes(c *Change, seen Observation) []netip.Prefix {
 	used := slices.Clone(seen.System.Inventory.Subnets)
-	add := func(v cty.Value) {
-		if p, err := netip.ParsePrefix(ctyread.Text(v, cidrAttr)); err == nil {
+	add := func(kind spec.Kind, v cty.Value) {
+		if p, ok := prefixOf(kind, v); ok {
 			used = append(used, p)
 		}
 	}
 	for i := range seen.System.Inventory.Objects {
-		if o := &seen.System.Inventory.Objects[i]; o.Kind == spec.Network && o != seen.Object {
-			add(o.Attrs)
+		if o := &seen.System.Inventory.Objects[i]; o != seen.Object {
+			add(o.Kind, o.Attrs)
 		}
 	}
 	for _, other := range d.decided {
-		if other.Kind == spec.Network && other.System == c.System && other.Address != c.Address {
-			add(other.Change.Want)
+		if other.System == c.System && other.Address != c.Address {
+			add(other.Kind, other.Change.Want)
 		}
 	}
 	slices.SortFunc(used, comparePrefixes)
 	return used
+}
+
+// prefixOf returns the prefix from which an object of a kind gives addresses; false: it gives none.
+func prefixOf(kind spec.Kind, v cty.Value) (netip.Prefix, bool) {
+	attr := natures[kind].prefix
+	if attr == "" {
+		return netip.Prefix{}, false
+	}
+	p, err := netip.ParsePrefix(ctyread.Text(v, attr))
+	return p, err == nil
 }
 
 func comparePrefixes(a, b netip.Prefix) int {
@@ -141,12 +145,12 @@ func comparePrefixes(a, b netip.Prefix) int {
 }
 
 // chooseAddresses gives a VM its addresses in its networks.
-func (d *differ) chooseAddresses(c *Change, seen Observation) {
-	interfaces := ctyread.List(ctyread.Attr(c.Change.Want, interfaceAttr))
+func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
+	interfaces := ctyread.List(ctyread.Attr(c.Change.Want, attr))
 	if len(interfaces) == 0 {
 		return
 	}
-	had := ctyread.List(ctyread.Attr(d.had(c, seen), interfaceAttr))
+	had := ctyread.List(ctyread.Attr(d.had(c, seen), attr))
 	all := make([]cty.Value, len(interfaces))
 	for i, e := range interfaces {
 		all[i] = e
@@ -170,7 +174,7 @@ func (d *differ) chooseAddresses(c *Change, seen Observation) {
 			all[i] = with(e, "address", cty.StringVal(ip.String()))
 		}
 	}
-	c.Change.Want = with(c.Change.Want, interfaceAttr, cty.ListVal(all))
+	c.Change.Want = with(c.Change.Want, attr, cty.ListVal(all))
 }
 
 // addressAt returns the address that a VM had in a network, else at a place among its interfaces: the network may have had another
@@ -190,7 +194,7 @@ func addressAt(had []cty.Value, network spec.Address, place int) netip.Addr {
 	return ip
 }
 
-// book is what is known of the addresses of one network.
+// book holds the facts about the addresses of one network.
 type book struct {
 	ippool.Book
 	network spec.Address
@@ -231,8 +235,8 @@ func (d *differ) bookOf(network spec.Address, system *System) *book {
 	if decided == nil {
 		return nil
 	}
-	prefix, err := netip.ParsePrefix(ctyread.Text(decided.Change.Want, cidrAttr))
-	if err != nil {
+	prefix, ok := prefixOf(network.Kind, decided.Change.Want)
+	if !ok {
 		return nil
 	}
 	b := &book{network: network, Book: ippool.Book{Pool: poolOf(decided, prefix)}}
@@ -253,8 +257,8 @@ func poolOf(network *Change, prefix netip.Prefix) ippool.Pool {
 			pool.Reserved = append(pool.Reserved, ip)
 		}
 	}
-	said, err := netip.ParsePrefix(ctyread.Text(network.Want.Want, cidrAttr))
-	if err != nil || said == prefix || said.Bits() != prefix.Bits() {
+	said, ok := prefixOf(network.Kind, network.Want.Want)
+	if !ok || said == prefix || said.Bits() != prefix.Bits() {
 		return pool
 	}
 	pool.Prefix = said
@@ -272,25 +276,26 @@ func addressOrNone(v cty.Value, name string) netip.Addr {
 // holdWanted notes the addresses that records have, and those that blocks name.
 func (d *differ) holdWanted(b *book) {
 	for a, r := range d.state.Records {
-		if a.Kind == spec.VM {
-			for _, ip := range d.addressesIn(b.network, r.Values) {
-				b.Hold(ip, a.String())
-			}
+		for _, ip := range d.addressesIn(b.network, a.Kind, r.Values) {
+			b.Hold(ip, a.String())
 		}
 	}
 	for i := range d.config.Resources {
-		if r := &d.config.Resources[i]; r.Address.Kind == spec.VM {
-			for _, ip := range d.addressesIn(b.network, r.Want) {
-				b.Ask(ip)
-			}
+		r := &d.config.Resources[i]
+		for _, ip := range d.addressesIn(b.network, r.Address.Kind, r.Want) {
+			b.Ask(ip)
 		}
 	}
 }
 
-// addressesIn lists the addresses that the attributes of a VM name in a network, whatever the network was called before.
-func (d *differ) addressesIn(network spec.Address, vm cty.Value) []netip.Addr {
+// addressesIn lists the addresses that the attributes of an object name in a network, whatever the network was called before.
+func (d *differ) addressesIn(network spec.Address, kind spec.Kind, values cty.Value) []netip.Addr {
 	var all []netip.Addr
-	for _, e := range ctyread.List(ctyread.Attr(vm, interfaceAttr)) {
+	attr := natures[kind].interfaces
+	if attr == "" {
+		return nil
+	}
+	for _, e := range ctyread.List(ctyread.Attr(values, attr)) {
 		ip := addressOrNone(e, "address")
 		if a, err := spec.ParseAddress(ctyread.Text(e, "network")); err == nil && ip.IsValid() && destination(d.config, a) == network {
 			all = append(all, ip)

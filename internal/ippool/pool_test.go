@@ -88,7 +88,7 @@ func TestFreePrefix(t *testing.T) {
 	})
 }
 
-// host is what a project remembers, and what exists, of the machines of one network.
+// host holds what a project remembers of the machines of one network, and what exists.
 type host struct {
 	pool     ippool.Pool
 	wanted   map[string]netip.Addr // in the files; zero: auto
