@@ -164,7 +164,9 @@ func (x *execution) reservation(i int) state.Record {
 	at := c.Aim()
 	r.Kind, r.Provider, r.Settings, r.Uses, r.Inside = c.Kind, c.Provider, at.Settings, c.Needs, at.Inside
 	r.ID, r.Name, r.Replaced, r.Policy = string(step.Object), step.Name, c.Replaced, c.Policy
-	r.Values = cty.ObjectVal(map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)})
+	values := map[string]cty.Value{"running": cty.False, "name": cty.StringVal(step.Name)}
+	maps.Copy(values, c.Chosen())
+	r.Values = cty.ObjectVal(values)
 	r.Reserved, r.LastAction, r.Conditions, r.Digests, r.Provisions = true, nil, nil, settingDigests(r.Digests), nil
 	if shape, _ := spec.Shape(c.Kind); !shape.Work { // its saves keep the addresses that it had
 		r.Was = nil

@@ -26,6 +26,7 @@ const (
 	CausePrecondition  Cause = "precondition"
 	CausePostcondition Cause = "postcondition"
 	CauseCapacity      Cause = "capacity"
+	CauseAddress       Cause = "no_address"
 
 	CauseMissing   Cause = "missing_means"
 	CauseBehind    Cause = "state_behind"
@@ -54,7 +55,7 @@ var causeTable = []CauseRow{
 	{CauseHeld, "a resource whose own change is blocked holds what the change needs"},
 	{CauseKept, "another resource of the spec keeps what the change needs"},
 	{CauseRetained, "an object that vmctl does not manage uses what is to be destroyed: that stays, and the rest is carried out"},
-	{CauseTwoTakers, "two resources need the same name, disk or port"},
+	{CauseTwoTakers, "two resources need the same name, disk, port or address"},
 	{CauseDependency, "the change depends on a resource whose own change is blocked"},
 	{CauseInside, "something inside of the VM is to be kept, and would go with it"},
 	{CauseCeiling, "lifecycle.on_change allows less than the edit needs"},
@@ -67,6 +68,7 @@ var causeTable = []CauseRow{
 	{CausePrecondition, "a precondition of the block is false, or is known only once other changes are made while this one would take its object down before"},
 	{CausePostcondition, "a postcondition of the block is false, or would be after the change"},
 	{CauseCapacity, "a VM that runs for the first time or grows would have more processors than its host (two are always allowed), or the VMs of the host more memory than it has"},
+	{CauseAddress, "no address of a network is free, the network does not have the one that the block names, or no prefix for the network is free"},
 	{CauseProvider, "the provider cannot make the change as the object is now"},
 	{CauseMissing, "the host, the spec's folder or the network lacks what the change needs"},
 	{CauseBehind, "the state is older than the object's mark, so nothing is deleted on its word"},

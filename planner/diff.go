@@ -83,7 +83,7 @@ func newDiffer(c *spec.Config, s *state.Snapshot, w *World, o Options) differ {
 		config: c, state: s, world: w, options: o, observations: w.Observations(s, o.Project), imports: importsOf(c, o),
 		declared: map[declaredKey][]condition.Declared{}, known: map[spec.Address]cty.Value{}, objects: map[*providers.Object]bool{}, recorded: map[providers.ID]spec.Address{},
 		used: map[spec.Address]providers.Used{}, decided: map[spec.Address]*Change{},
-		begun: map[spec.Address][]state.Entry{},
+		begun: map[spec.Address][]state.Entry{}, books: map[spec.Address]*book{},
 	}
 	for a, r := range s.Records {
 		d.recorded[providers.ID(r.ID)] = a
@@ -108,6 +108,7 @@ type differ struct {
 	scope        map[spec.Address]bool
 	imports      map[spec.Address]providers.ID // the user's name for each object to import
 	decided      map[spec.Address]*Change
+	books        map[spec.Address]*book // of the networks whose addresses were looked at; nil: it has none
 	begun        map[spec.Address][]state.Entry
 	changes      []Change
 	orphaned     []orphan
@@ -196,11 +197,13 @@ func (d *differ) change(a spec.Address) Change {
 	if seen.Unknown != nil {
 		return d.unknown(c, seen)
 	}
+	d.choose(&c, seen)
 	if wanted && d.imported(&c, &seen) {
 		if d.isPower() && c.importing {
 			d.refuseImport(&c, "it is not imported yet", providers.Vmctl("apply"))
 		}
 		d.lacksText(&c)
+		d.withoutAddress(&c)
 		d.account(&c, seen)
 		d.conditions(&c)
 		d.lacking(&c)
@@ -217,6 +220,7 @@ func (d *differ) change(a spec.Address) Change {
 	d.decide(&c, seen, Stand(seen.Marking, seen.Recorded, wanted), inSpec)
 	if wanted {
 		d.mistaken(&c)
+		d.withoutAddress(&c)
 		d.lacksText(&c)
 		d.conditions(&c)
 		d.jobBlocked(&c)

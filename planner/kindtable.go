@@ -22,12 +22,14 @@ type nature struct {
 	manual     bool              // its user runs it, unless its policy says run = "once"
 	publishes  string            // the block with ports of the machine that it is on, at which it listens; "": there is none
 	forwards   string            // the block with ports of this host that lead into it; "": there is none
+	prefix     string            // the attribute with the prefix from which it gives addresses to others, without which it gives none; "": there is none
+	interfaces string            // the block with its places in objects that give addresses; "": it has none
 	runsIn     spec.Kind         // the kind of the object in which it runs; "": it runs nothing
 }
 
 var natures = map[spec.Kind]nature{
 	spec.VM: {
-		runs: true, command: "vm", takesDisks: true, forwards: "port_forward",
+		runs: true, command: "vm", takesDisks: true, forwards: "port_forward", interfaces: "network_interface",
 		endsWork: []providers.Phase{providers.PhaseDown, providers.PhaseRecover},
 	},
 	spec.Disk:      {isDisk: true},
@@ -35,6 +37,7 @@ var natures = map[spec.Kind]nature{
 	spec.Job:       {manual: true, runsIn: spec.Workspace},
 	spec.Engine:    {isFound: true},
 	spec.Image:     {isNamed: true},
+	spec.Network:   {prefix: "cidr"},
 	spec.Container: {stateAttr: "state", publishes: "port"},
 }
 

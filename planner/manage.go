@@ -281,7 +281,7 @@ func (d *differ) attributes(c *Change) map[string]providers.Attribute {
 
 // typeOf returns the type of the provider that makes a change.
 func (d *differ) typeOf(c *Change) providers.Type {
-	return d.options.Types.Of(c.Provider.Type, c.Kind)
+	return d.options.Types.Of(c.Provider.Type, c.Kind, c.Aim().Inside)
 }
 
 func (d *differ) wantsRunning(c *Change) bool {

@@ -75,6 +75,7 @@ type Change struct {
 	booted    time.Time // when its host was booted; zero: not known
 	scripts   []script  // of a VM, in their order
 	importing bool      // its object is not vmctl's yet
+	unchosen  *Block    // why no address could be chosen for it; nil: it has what it needs
 	mistake   error     // of its block, which shows only with the values of other objects; nil: none
 	// with is the object around it that is replaced: it ends with that one and is made again in the
 	// new one. Zero: there is none.

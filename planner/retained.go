@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"slices"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/spec"
 )
 
 // retain keeps an object that is to be destroyed and that an object of others uses. Unlike a blocked change it keeps
 // nothing else from being carried out: a later plan removes the object once its user is gone. It reports whether it
-// applies: an object outside of an engine blocks.
+// applies: an object outside of an engine, and no shared network, blocks.
 func (o *orderer) retain(t claimant, held holding) bool {
 	c := &o.plan.Changes[t.change]
 	_, planned := o.objects[held.object]
 	ours := MarkingOf(held.object, o.plan.Project) == Ours
-	if !t.ends() || planned || ours || t.claim.Kind != providers.ClaimUse || c.Action != providers.Destroy || !natures[c.Inside.Kind].isFound {
+	lets := natures[c.Inside.Kind].isFound || ctyread.True(c.Policy, "shared")
+	if !t.ends() || planned || ours || t.claim.Kind != providers.ClaimUse || c.Action != providers.Destroy || !lets {
 		return false
 	}
 	return o.block(t.change, Block{Cause: CauseRetained, Problem: providers.Refuse(

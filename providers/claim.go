@@ -3,6 +3,7 @@ package providers
 import (
 	"net"
 	"net/netip"
+	"strings"
 )
 
 // ClaimPort is the kind of claims on a port of the host. Their keys are like
@@ -19,6 +20,29 @@ const ClaimName = "name"
 // ClaimUse is the kind of claims on what a system removes only once nobody uses it. Whoever uses it holds the claim, and its
 // removal takes it. Their keys are like "volume cache".
 const ClaimUse = "use of"
+
+// ClaimAddress is the kind of claims on addresses of networks for VMs. Their keys are like "192.168.123.10 of lab-agents".
+const ClaimAddress = "address"
+
+// AddressClaim returns the claim on an address of the network of that name.
+func AddressClaim(network string, ip netip.Addr) Claim {
+	return Claim{Kind: ClaimAddress, Key: ip.String() + ofNetwork + network}
+}
+
+const ofNetwork = " of "
+
+// AddressIn returns the address and the name of the network of a claim on an address; zero: it is a claim of another kind.
+func (c Claim) AddressIn() (ip netip.Addr, network string) {
+	if c.Kind != ClaimAddress {
+		return netip.Addr{}, ""
+	}
+	text, network, _ := strings.Cut(c.Key, ofNetwork)
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}, ""
+	}
+	return ip, network
+}
 
 // Claim names something that only one object may hold at a time, such as a port, a disk or a
 // name.

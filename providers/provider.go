@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -176,6 +177,9 @@ type Inventory struct {
 	// Booted is the moment at which the host was booted, by its clock; zero: not known.
 	Booted time.Time
 	Blind  *Problem // why the facts of the host could not be read; nil: they were
+	// Subnets lists the IPv4 networks that the host is in, those of its own networks for VMs aside. Empty: it is in none, or they
+	// cannot be told.
+	Subnets []netip.Prefix
 	// Capacity holds the processors and the memory of the host.
 	Capacity Capacity
 }

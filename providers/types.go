@@ -16,11 +16,15 @@ func (t Types) System(ref spec.ProviderRef) Type {
 	return t.Systems[ref.Type]
 }
 
-// Of returns the type that manages a kind in a system, or inside of its objects; zero: there is
-// none.
-func (t Types) Of(system string, kind spec.Kind) Type {
-	if inside, ok := t.Inside[kind]; ok {
-		return inside
+// Of returns the type that manages a kind in a system, or inside of an object there, which is zero if the kind is inside of
+// none; zero: there is none.
+func (t Types) Of(system string, kind spec.Kind, inside spec.Address) Type {
+	of, isSystem := t.Systems[system]
+	if isSystem && inside == (spec.Address{}) {
+		return of
 	}
-	return t.Systems[system]
+	if within, ok := t.Inside[kind]; ok {
+		return within
+	}
+	return of
 }

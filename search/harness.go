@@ -153,8 +153,8 @@ func (b *harness) load() *spec.Config {
 	}
 	t := b.host.Type
 	c, diags := spec.Load(b.dir, spec.Inputs{
-		Supports: func(_ string, kind spec.Kind, path string) bool {
-			return supports(b.types().Of(t.Name, kind).Kinds, kind, path)
+		Supports: func(typ string, kind spec.Kind, path string) bool {
+			return supports(b.types().Of(typ, kind, spec.Address{}).Kinds, kind, path)
 		},
 		ProviderTypes: []string{t.Name}, Version: "0.1.0",
 		Source: &spec.Source{Files: map[string]string{"main.vmctl.hcl": text}},

@@ -68,7 +68,7 @@ func (s *secretCase) drawValues() {
 		for _, kind := range []spec.Kind{spec.VM, box.Kind} {
 			for _, path := range spec.SensitivePaths(kind) {
 				if strings.HasPrefix(path, "provision.") || // scripts run around providers, not in them
-					!supports(s.types().Of(s.host.Type.Name, kind).Kinds, kind, path) {
+					!supports(s.types().Of(s.host.Type.Name, kind, spec.ThisHost).Kinds, kind, path) {
 					continue
 				}
 				s.values[secretPlace{string(kind) + "." + label, path}] = secretValue{word: below(s.draw, 3, "word"), sensitive: below(s.draw, 3, "sensitive") > 0}

@@ -50,6 +50,8 @@ func canonical(a Attr, v cty.Value) (cty.Value, string) {
 		if slices.ContainsFunc(v.AsValueSlice(), cty.Value.IsNull) {
 			return cty.NilVal, "has an element that is null. Leave it out."
 		}
+	case a.Form == IPv4Addresses, a.Form == Subnets:
+		return canonicalAddresses(a, v)
 	case a.Form == Members:
 		return canonicalMembers(v)
 	case a.Form == MountOptions:
@@ -188,7 +190,7 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		return v, ""
 	}
 	switch a.Form {
-	case AnyText, Ceilings, Members, MountOptions, Paths, VariableNames, Variables:
+	case AnyText, Ceilings, IPv4Addresses, Members, MountOptions, Paths, Subnets, VariableNames, Variables:
 	case OneLine:
 		if strings.ContainsFunc(text, isControl) {
 			return cty.NilVal, "has a line break or another control character. Write it on one line; `trimspace(…)` removes a last one."
@@ -216,6 +218,17 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 			return cty.NilVal, fmt.Sprintf("is %q. Write a port from 1 to 65535, or \"auto\" for a free one.", shorten(text))
 		}
 		return cty.StringVal(strconv.FormatUint(port, 10)), ""
+	case IPv4Address, AutoAddress:
+		if a.Form == AutoAddress && text == AutoIP {
+			return v, ""
+		}
+		if _, m := parseIPv4(text); m != "" {
+			return cty.NilVal, m
+		}
+	case Subnet:
+		if _, m := parseSubnet(text); m != "" {
+			return cty.NilVal, m
+		}
 	case SHA256:
 		sum := strings.ToLower(text)
 		if bare, prefixed := strings.CutPrefix(sum, "sha256:"); prefixed && sha256Pattern.MatchString(bare) {

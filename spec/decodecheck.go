@@ -161,17 +161,17 @@ func earlierOf(a, b hcl.Range) hcl.Range {
 	return a
 }
 
-// supports returns the function that asks a type of provider about the attributes of a block;
+// supports returns the function that asks the type of provider of a place about the attributes of a block;
 // nil: everything is supported, or nothing is known of the type. It reports a kind that the type
 // does not support at all.
-func (w *evaluation) supports(n *node, typ string) func(path string) bool {
-	kind := Kind(n.resource.Type)
+func (w *evaluation) supports(n *node, at placement) func(path string) bool {
+	kind, typ := Kind(n.resource.Type), at.provider.Type
 	if w.in.Supports == nil || !w.in.hasType(typ) {
 		return nil
 	}
-	if !w.in.Supports(typ, kind, "") {
+	if !w.in.Supports(at.manager(), kind, "") {
 		w.diags = append(w.diags, mistake(n.resource.TypeRange, "Unsupported kind", "Provider %s does not support `%s` blocks. Remove it, or use another provider.", typ, kind))
 		return nil
 	}
-	return func(path string) bool { return w.in.Supports(typ, kind, path) }
+	return func(path string) bool { return w.in.Supports(at.manager(), kind, path) }
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -60,6 +61,10 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p location) cty.Value
 			values[a.Name] = cty.StringVal(d.instance)
 			continue
 		}
+		if a.With != "" && body.Attributes[a.With] == nil {
+			values[a.Name] = d.without(body.Attributes[a.Name], a, p)
+			continue
+		}
 		values[a.Name] = d.attribute(body.Attributes[a.Name], a, shape, p)
 	}
 	for _, a := range shape.Attrs {
@@ -68,6 +73,9 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p location) cty.Value
 		}
 	}
 	for _, nested := range shape.Blocks {
+		if i := slices.IndexFunc(body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == nested.Name }); i >= 0 && nested.With != "" && body.Attributes[nested.With] == nil {
+			d.add(d.misplaced(body.Blocks[i].DefRange(), nested.Name, nested.With))
+		}
 		values[nested.Name] = d.nested(body, nested, p.join(nested.Name))
 	}
 	for _, nested := range shape.Blocks {
@@ -77,6 +85,19 @@ func (d *decoder) block(body *hclsyntax.Body, shape Block, p location) cty.Value
 	}
 	d.checkConflicts(body, shape, values)
 	return cty.ObjectVal(values)
+}
+
+// without returns the value of an attribute whose Attr.With was left out: none may be written.
+func (d *decoder) without(a *hclsyntax.Attribute, known Attr, p location) cty.Value {
+	if a != nil {
+		d.add(d.misplaced(a.NameRange, p.join(known.Name).path, known.With))
+	}
+	return cty.NullVal(known.Type)
+}
+
+// misplaced returns the mistake of an attribute or a block that needs another attribute beside it.
+func (d *decoder) misplaced(rng hcl.Range, name, needs string) *hcl.Diagnostic {
+	return mistake(rng, "Out of place", "`%s` of `%s` belongs to a %s with `%s`, which this one lacks. Remove it.", name, d.owner, d.shape.Name, needs)
 }
 
 // nested decodes the blocks of one name.

@@ -82,7 +82,7 @@ func (g *generator) block(body *hclwrite.Body, shape Block, v cty.Value, path st
 
 func (g *generator) attribute(body *hclwrite.Body, a Attr, v cty.Value, path string) bool {
 	if v == cty.NilVal {
-		if a.Required {
+		if a.Required && a.With == "" {
 			g.fail(path, "is unknown, and a block requires it")
 		}
 		return false

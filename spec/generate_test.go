@@ -192,7 +192,8 @@ func TestGeneratedBlocksWantWhatIsThere(t *testing.T) {
 	write(t, filepath.Join(dir, "kernel"), []byte("k"))
 	write(t, filepath.Join(dir, "app", "Dockerfile"), []byte("FROM scratch"))
 	rest := "provider \"libvirt\" \"here\" {\n  for_each = toset([\"a\"])\n}\n" +
-		"disk \"d\" {\n  for_each = toset([\"x\", \"y\", \"z\"])\n  provider = provider.libvirt.here[\"a\"]\n  size = \"1GiB\"\n}\n"
+		"disk \"d\" {\n  for_each = toset([\"x\", \"y\", \"z\"])\n  provider = provider.libvirt.here[\"a\"]\n  size = \"1GiB\"\n}\n" +
+		"network \"n\" {\n  for_each = toset([\"x\", \"y\", \"z\"])\n  provider = provider.libvirt.here[\"a\"]\n  cidr = \"10.0.0.0/24\"\n}\n"
 	write(t, filepath.Join(dir, "rest.vmctl.hcl"), []byte(rest))
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom([]spec.Kind{spec.VM, spec.Disk}).Draw(t, "kind")
@@ -278,6 +279,9 @@ func drawBlock(t *rapid.T, b spec.Block, path string) cty.Value {
 			if _, ok := item["disk"]; ok { // no disk twice
 				item["disk"] = cty.StringVal([]string{`disk.d["x"]`, `disk.d["y"]`, `disk.d["z"]`}[i])
 			}
+			if _, ok := item["network"]; ok { // no network twice
+				item["network"] = cty.StringVal([]string{`network.n["x"]`, `network.n["y"]`, `network.n["z"]`}[i])
+			}
 			items = append(items, cty.ObjectVal(item))
 		}
 		values[nested.Name] = cty.TupleVal(items)
@@ -330,6 +334,7 @@ func drawAttr(t *rapid.T, a spec.Attr, at string) cty.Value {
 		spec.ObjectName:   rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,10}`),
 		spec.UserName:     rapid.StringMatching(`[a-z_][a-z0-9_-]{0,10}`),
 		spec.IPAddress:    rapid.SampledFrom([]string{"127.0.0.1", "::1", "10.0.0.1"}),
+		spec.AutoAddress:  rapid.SampledFrom([]string{"auto", "10.0.0.10"}),
 		spec.HostPort:     rapid.SampledFrom([]string{"auto", "1", "65535"}),
 		spec.WhenBusy:     rapid.SampledFrom([]string{"block", "wait 1m30s"}),
 		spec.SHA256:       rapid.StringMatching(`[0-9a-f]{64}`),

@@ -15,7 +15,8 @@ type Inputs struct {
 	Vars     []string // "name=value", from --var; they win
 	VarFiles []string // from --var-file; later ones win over earlier
 	Environ  []string // "VMCTL_VAR_name=value" and whatever else the environment holds
-	// Supports reports whether a type of provider supports an attribute, or a block, of a kind of
+	// Supports reports whether a type of provider, HostType for what is inside of another resource or on
+	// this host itself, supports an attribute, or a block, of a kind of
 	// resource: "memory", "boot.kernel", "port_forward.guest". It is asked about the attributes
 	// that a spec writes, policies aside, and with the path "" about the kind as such. nil:
 	// everything is supported.
@@ -120,6 +121,7 @@ func (l *loader) load() *Config {
 	l.checkProviders(e)
 	l.checkDuplicateNames(c)
 	l.checkResourceRefs(c)
+	l.checkNetworks(c)
 	l.stateBlocks(c, declared)
 	if l.in.Partial {
 		l.dropInvalid(c)

@@ -73,6 +73,10 @@ var simShape = Block{
 			Name: "memory", Type: cty.Number, Unit: Bytes, Min: 1 << 20, Known: true,
 			Doc: "The memory of the host, like \"64GiB\"; any amount when left out.",
 		},
+		{
+			Name: "subnets", Type: cty.List(cty.String), Form: Subnets, Known: true,
+			Doc: "The networks that the host is in.",
+		},
 		overcommit,
 	},
 	Blocks: []Block{

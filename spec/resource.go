@@ -124,7 +124,7 @@ func (w *evaluation) decodeInstance(n *node, r *result, ctx *hcl.EvalContext, it
 	}
 	stand, sound := w.placement(n, *d)
 	if sound {
-		d.provider, d.supports = stand.provider.Type, w.supports(n, stand.provider.Type)
+		d.provider, d.supports = stand.provider.Type, w.supports(n, stand)
 	}
 	decoded := d.block(b.Body, b.shape, location{rng: b.DefRange()})
 	w.diags = append(w.diags, d.diags...)
@@ -188,8 +188,9 @@ func (w *evaluation) expand(n *node, r Resource) (Resource, hcl.Diagnostics) {
 	if !w.in.hasType(r.Provider.Type) {
 		return r, nil
 	}
+	typ := placement{provider: r.Provider, inside: r.Inside}.manager()
 	if w.in.Expand != nil {
-		r.Want, r.Unread = w.in.Expand(r.Provider.Type, r.Address.Kind, r.Want, w.files.dir)
+		r.Want, r.Unread = w.in.Expand(typ, r.Address.Kind, r.Want, w.files.dir)
 	}
 	secrets, want := map[string]bool{}, r.Want
 	if !r.Plain {
@@ -209,7 +210,7 @@ func (w *evaluation) expand(n *node, r Resource) (Resource, hcl.Diagnostics) {
 	}
 	var flaws []Flaw
 	if w.in.Check != nil && r.Unread == nil { // what is not read yet may be what seems to be missing
-		flaws = w.in.Check(r.Provider.Type, r.Address.Kind, want)
+		flaws = w.in.Check(typ, r.Address.Kind, want)
 	}
 	var diags hcl.Diagnostics
 	for _, f := range flaws {
@@ -351,6 +352,14 @@ type placement struct {
 	inside   Address
 }
 
+// manager returns the type of provider that manages what is placed there: HostType for what is inside of another resource.
+func (p placement) manager() string {
+	if p.inside != (Address{}) {
+		return HostType
+	}
+	return p.provider.Type
+}
+
 // placement returns the placement of the instance that d is about to decode; false: a mistake
 // hides it.
 func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
@@ -362,6 +371,20 @@ func (w *evaluation) placement(n *node, d decoder) (placement, bool) {
 	here := placement{provider: OnThisHost(Kind(n.resource.Type))}
 	if in.Attr == "" {
 		return here, true
+	}
+	if _, own := n.resource.shape.attr("provider"); own {
+		of, at := n.resource.Body.Attributes[in.Attr], n.resource.Body.Attributes["provider"]
+		switch {
+		case of == nil && at == nil:
+			w.diags = append(w.diags, mistake(n.resource.DefRange(), "Missing attribute", "`%s` needs `%s` or `provider`, which says where it is made.", n.resource.name(), in.Attr))
+			return placement{}, false
+		case of != nil && at != nil:
+			w.diags = append(w.diags, mistake(laterOf(of.SrcRange, at.SrcRange), "Conflicting attributes", "`%s` has both `%s` and `provider`, but is made in only one of them. Remove one.", n.resource.name(), in.Attr))
+			return placement{}, false
+		case at != nil:
+			ref, ok := w.providerOf(n, d.ctx, d.quiet)
+			return placement{provider: ref}, ok
+		}
 	}
 	// A mistake in the attribute is reported when the block is decoded.
 	known, _ := n.resource.shape.attr(in.Attr)

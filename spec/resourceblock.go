@@ -73,6 +73,9 @@ func (l *loader) provider(e *evaluator, n *node) {
 		l.providerReference(e.declared, n, a.Expr)
 		return
 	}
+	if b.shape.In != nil { // it is inside of something else
+		return
+	}
 	b.provider = e.declared.builtIn
 	declared, ok := e.declared.providers[b.provider]
 	switch {

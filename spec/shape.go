@@ -30,6 +30,11 @@ const (
 	UserName      Form = "user"          // a login name
 	IPAddress     Form = "ip"            // an IPv4 or IPv6 address
 	HostPort      Form = "port"          // "auto", or a port in decimal; a spec may write a number
+	IPv4Address   Form = "ipv4"          // an IPv4 address
+	AutoAddress   Form = "auto ipv4"     // "auto", or an IPv4 address
+	Subnet        Form = "cidr"          // an IPv4 prefix whose host bits are zero
+	IPv4Addresses Form = "ipv4 list"     // a list of IPv4 addresses
+	Subnets       Form = "cidr list"     // a list of IPv4 prefixes whose host bits are zero
 	WhenBusy      Form = "busy"          // "block", or "wait" and a duration
 	Ceilings      Form = "ceilings"      // a map from attribute paths to one of OneOf
 	Paths         Form = "paths"         // attribute paths as keywords, [memory, boot.cmdline], or all
@@ -55,6 +60,7 @@ type Attr struct {
 	Form     Form      // what a string must look like
 	Default  cty.Value // canonical; cty.NilVal: none, the attribute is null when left out
 	Required bool
+	With     string // the attribute beside it without which it must not stand; then neither Required nor Default counts; "": none
 	Meta     bool   // read while resources are made of blocks; neither Want nor Policy
 	Computed bool   // never written in a spec; readable by references once it is known
 	Derived  bool   // set by spec itself, such as the digest of a file
@@ -90,6 +96,7 @@ type Block struct {
 	DefaultedWith string // Optional: an absent block is filled all the same where the block of this name is not null
 	ConflictsWith string // the name of a block that excludes this one
 	Needs         string // Optional: the name of the attribute beside it without which it has no effect
+	With          string // the attribute beside it without which it must not stand; "": none
 	Attrs         []Attr
 	Blocks        []Block
 	In            *In      // of a kind: where its objects live; nil: in a system of their own

@@ -71,11 +71,11 @@ var vmShape = Block{
 		},
 		{
 			Name: "address", Type: cty.String, Computed: true,
-			Doc: "The address at which SSH is reached.",
+			Doc: "Its address in the first of its networks; without one, the address at which SSH is reached.",
 		},
 		{
 			Name: "ssh_port", Type: cty.Number, Computed: true,
-			Doc: "The port at address where SSH is reached; null while it is off.",
+			Doc: "The port where SSH is reached; null while it is off.",
 		},
 		{
 			Name: "ports", Type: cty.Map(cty.Number), Computed: true,
@@ -145,6 +145,20 @@ var vmShape = Block{
 				{
 					Name: "mount_point", Type: cty.String, Form: GuestPath,
 					Doc: "The path at which the guest mounts it.",
+				},
+			},
+		},
+		{
+			Name: "network_interface", Repeated: true,
+			Doc: "Puts it on a network, beside the one by which vmctl reaches it.",
+			Attrs: []Attr{
+				{
+					Name: "network", Type: cty.String, Refers: []Kind{Network}, Required: true, Known: true,
+					Doc: "The network, as a reference: network.agents.",
+				},
+				{
+					Name: "address", Type: cty.String, Form: AutoAddress, Default: cty.StringVal("auto"), Known: true,
+					Doc: "Its IPv4 address there; auto takes a free one, which it keeps.",
 				},
 			},
 		},
@@ -314,5 +328,4 @@ var vmShape = Block{
 		timeoutsBlock,
 		lifecycleBlock,
 	},
-	Later: []string{"network_interface"},
 }

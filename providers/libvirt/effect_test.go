@@ -22,10 +22,10 @@ func (l *lab) effects() providertest.Effects {
 	l.file("files/two.qcow2", qcow2(16))
 	return providertest.Effects{
 		Images: [2]string{"one.qcow2", "two.qcow2"}, Reports: l.report,
-		Lacks: providertest.WithoutLima(map[string]string{
+		Lacks: providertest.WithoutNetworks(providertest.WithoutLima(map[string]string{
 			"vm.additional_disk.mount_point": "it reaches into no guest",
 			"disk.fs_type":                   "it reaches into no guest",
-		}),
+		})),
 	}
 }
 

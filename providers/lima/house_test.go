@@ -301,7 +301,7 @@ func (h *house) effects() providertest.Effects {
 		lacks["vm."+path] = "Lima makes these itself"
 	}
 	return providertest.Effects{
-		Images: [2]string{"one.img", "two.img"}, Lacks: providertest.WithoutTerraform(lacks),
+		Images: [2]string{"one.img", "two.img"}, Lacks: providertest.WithoutNetworks(providertest.WithoutTerraform(lacks)),
 		Reports: func(o providers.Object, _ cty.Value, path string) (string, bool) {
 			switch path {
 			case "ssh.identity", "ssh.authorized_keys":

@@ -34,6 +34,7 @@ type Abilities struct {
 	On       bool                           // it is wanted running
 	Touches  func(providers.Edit) bool      // whether an edit changes its definition
 	Wanted   []providers.Claim              // the claims that it holds once it is as wanted
+	Shared   []providers.Claim              // further claims that it holds then, which others may hold, too
 	Running  []providers.Claim              // further claims that a start takes
 	Attached []providers.Claim              // what a redefinition takes beside while it runs
 	Removing []providers.Claim              // the claims that its removal takes: nobody else may hold them
@@ -202,7 +203,7 @@ func (s *sequence) held() []providers.Claim {
 // yielded returns the claims that a step of its own frees: other changes take them, and the
 // object does not keep them.
 func (s *sequence) yielded() []providers.Claim {
-	return without(intersect(s.change.Yields, s.held()), s.Wanted)
+	return without(without(intersect(s.change.Yields, s.held()), s.Wanted), s.Shared)
 }
 
 // yieldedUp returns the claims that the object holds until it goes down and that other changes
@@ -261,7 +262,7 @@ func (s *sequence) redefine() {
 	}
 	s.addOn(providers.Step{
 		Op: OpRedefine, Phase: providers.PhaseChange, Timeout: s.Change,
-		Frees: without(without(s.held(), s.Wanted), s.yielded()), Takes: takes,
+		Frees: without(without(without(s.held(), s.Wanted), s.Shared), s.yielded()), Takes: takes,
 	})
 }
 

@@ -17,17 +17,18 @@ import (
 // Config is one version of a VM in a spec's words: of its next start, or of its running
 // process.
 type Config struct {
-	CPUs     uint64
-	Memory   uint64 // bytes
-	Accel    string
-	Boot     *Boot                // by its digests; nil: it boots from a disk
-	Forwards []Forward            // with host 0 where the kernel was to choose
-	Disks    []string             // the additional disks, by their addresses, else in words
-	DiskIDs  []providers.ID       // of the additional disks; "": not known
-	Files    []string             // the system's names of the additional disks
-	Mounted  []string             // the paths at which the guest mounts them, "" for none; nil: it mounts none
-	Booted   []string             // the system's names of the boot files; nil: it has none
-	Others   map[string]cty.Value // further attributes
+	CPUs       uint64
+	Memory     uint64 // bytes
+	Accel      string
+	Boot       *Boot                // by its digests; nil: it boots from a disk
+	Forwards   []Forward            // with host 0 where the kernel was to choose
+	Disks      []string             // the additional disks, by their addresses, else in words
+	DiskIDs    []providers.ID       // of the additional disks; "": not known
+	Files      []string             // the system's names of the additional disks
+	Mounted    []string             // the paths at which the guest mounts them, "" for none; nil: it mounts none
+	Interfaces []SeenInterface      // the networks that it is in; nil: the system has none
+	Booted     []string             // the system's names of the boot files; nil: it has none
+	Others     map[string]cty.Value // further attributes
 }
 
 // values returns the attributes. A VM that is half made has no cpus and no memory, which every VM
@@ -43,6 +44,9 @@ func (c *Config) values() map[string]cty.Value {
 		"port_forward":    ForwardsValue(c.Forwards),
 		"boot":            BootValue(c.Boot),
 		"additional_disk": DisksValue(c.Disks, c.Mounted),
+	}
+	if c.Interfaces != nil {
+		all["network_interface"] = InterfacesValue(c.Interfaces)
 	}
 	maps.Copy(all, c.Others)
 	return all
@@ -130,7 +134,7 @@ func (s Seen) Object() providers.Object {
 // configuration count until it stops.
 func (s Seen) Holds() []providers.Claim {
 	all := slices.Clone(s.Claims)
-	for _, claims := range []func(*Config) []providers.Claim{(*Config).diskClaims, (*Config).portClaims} {
+	for _, claims := range []func(*Config) []providers.Claim{(*Config).diskClaims, (*Config).portClaims, (*Config).addressClaims, (*Config).networkClaims} {
 		for _, c := range []*Config{s.Configured, s.Running} {
 			all = append(all, without(claims(c), all)...)
 		}
@@ -170,7 +174,7 @@ func (s Seen) Fingerprint() string {
 	}
 	p.AddMark(s.Mark)
 	for _, c := range s.Holds() {
-		if c.Kind != providers.ClaimDisk {
+		if c.Kind != providers.ClaimDisk && c.Kind != providers.ClaimUse {
 			p.Add("claim", c.String())
 		}
 	}

@@ -51,7 +51,7 @@ func (t *toy) world(files string) *providertest.World {
 		Deafen:  func(w *providertest.World) { t.deaf, w.Policy = true, providertest.Waits(time.Millisecond) },
 		Blind:   func(o providers.Object) { t.blind = o.ID },
 		Cut:     func(*providertest.World) { t.down = true },
-		Effects: providertest.Effects{Lacks: providertest.WithoutLima(lacks()), Reports: func(providers.Object, cty.Value, string) (string, bool) { return "", false }},
+		Effects: providertest.Effects{Lacks: providertest.WithoutNetworks(providertest.WithoutLima(lacks())), Reports: func(providers.Object, cty.Value, string) (string, bool) { return "", false }},
 		Disks: providertest.Disks{
 			Want: providertest.Disk(), Policy: providertest.Waits(time.Minute),
 			Foreign: func(name string) (string, func() string) {

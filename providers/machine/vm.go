@@ -33,7 +33,8 @@ type VM struct {
 	Template    string            // canonical YAML; "": none
 	Params      map[string]string // of the template
 	Plain       bool
-	Mounts      []Mount // in order
+	Mounts      []Mount     // in order
+	Interfaces  []Interface // in order, as far as their addresses are known
 }
 
 // Mount is a folder of the host that the guest mounts.
@@ -151,12 +152,17 @@ func ChosenPorts(got []Forward, chosen []providers.Claim) []providers.Claim {
 }
 
 // Claims returns the claims of a wanted VM on its name, on its disks as far as their IDs are known,
-// and on the host ports that the spec chose.
+// on its addresses in networks, and on the host ports that the spec chose.
 func Claims(name providers.Claim, want VM, uses map[spec.Address]providers.Used) []providers.Claim {
 	all := []providers.Claim{name}
 	for _, a := range want.Disks {
 		if id := uses[a].ID; id != "" {
 			all = append(all, DiskClaim(id))
+		}
+	}
+	for _, i := range want.Interfaces {
+		if name := uses[i.Network].Name; name != "" {
+			all = append(all, providers.AddressClaim(name, i.IP))
 		}
 	}
 	return append(all, PortClaims(want.Forwards)...)
@@ -194,6 +200,9 @@ func Decode(v cty.Value) (VM, error) {
 		return vm, err
 	}
 	vm.MountPoints = decodeMountPoints(ctyread.Attr(v, "additional_disk"))
+	if vm.Interfaces, err = decodeInterfaces(ctyread.Attr(v, "network_interface")); err != nil {
+		return vm, err
+	}
 	vm.Forwards, err = DecodeForwards(ctyread.Attr(v, "port_forward"))
 	return vm, err
 }

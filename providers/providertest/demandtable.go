@@ -38,6 +38,7 @@ var demands = []demand{
 	{"a stop waits after it has forced", stuckEffects},
 	{"a stop has the time for both of its waits", stopSteps},
 	{"every attribute of a disk acts", diskEffects},
+	{"every attribute of a network acts", networkEffects},
 	{"every attribute of a box inside a VM acts", boxEffects},
 }
 

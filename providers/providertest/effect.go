@@ -49,18 +49,34 @@ func WithoutLima(lacks map[string]string) map[string]string {
 	return all
 }
 
+// WithoutNetworks adds the attributes that only systems with networks for VMs have to those that another type lacks, and
+// returns them all.
+func WithoutNetworks(lacks map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, lacks)
+	for _, e := range effects {
+		if e.kind == spec.Network || strings.HasPrefix(e.path, "network_interface.") {
+			all[e.key()] = "it makes no networks for VMs"
+		}
+	}
+	return all
+}
+
 // scene names the object on which the effect of an attribute is tried.
 type scene string
 
 // The scenes: a running VM of a kernel, a VM of an image that is off, a running VM that ignores
-// requests to end, one that survives force too, a disk, and a box inside a VM.
+// requests to end, one that survives force too, a disk, a network, and a box inside a VM.
 const (
 	onKernel scene = "a VM of a kernel"
 	onImage  scene = "a VM of an image"
 	onDeaf   scene = "a VM that ignores requests"
 	onStuck  scene = "a VM that survives force"
 	onDisk   scene = "a disk"
-	onBox    scene = "a box inside a VM"
+
+	onNetwork scene = "a network"
+
+	onBox scene = "a box inside a VM"
 )
 
 // effect is the proof that an attribute acts: two values, and how a system shows them.
@@ -129,7 +145,7 @@ func Planned(kind spec.Kind) []string { return slices.Clone(planned[kind]) }
 // row has an attribute, and that the type supports all attributes but those that the world
 // lacks.
 func registered(s *stage) {
-	for _, kind := range []spec.Kind{spec.VM, spec.Disk, box.Kind} {
+	for _, kind := range []spec.Kind{spec.VM, spec.Disk, spec.Network, box.Kind} {
 		shape, _ := spec.Shape(kind)
 		for _, complaint := range Gaps(kind, shape) {
 			s.t.Error(complaint)

@@ -49,7 +49,21 @@ func kernelEffects(s *stage) {
 	one.create()
 	two.create()
 	dev.uses = []*actor{one, two}
+	if _, has := s.Type.Kinds[spec.Network]; has {
+		for _, label := range []string{"one", "two"} {
+			network := s.network(label)
+			network.create()
+			dev.uses = append(dev.uses, network)
+		}
+	}
 	dev.tryEach(s.trials(onKernel))
+}
+
+// networkEffects tries the attributes of a network for VMs, where the system has them.
+func networkEffects(s *stage) {
+	if _, has := s.Type.Kinds[spec.Network]; has {
+		s.network("lan").tryEach(s.trials(onNetwork))
+	}
 }
 
 // imageEffects tries the attributes of a VM that begins as an image.

@@ -3,6 +3,7 @@ package providertest
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,6 +61,22 @@ func holdsDisk(l sample) string {
 		if slices.Contains(l.object.Holds, d.claim()) != (i == j) {
 			return fmt.Sprintf("it claims %v, and was to claim %s", l.object.Holds, l.value.AsString())
 		}
+	}
+	return l.shown(l.value)
+}
+
+// holdsAddress checks that a VM claims its address in the network of its spec.
+func holdsAddress(l sample) string {
+	i := ctyread.List(ctyread.Attr(l.want, "network_interface"))[0]
+	var name string
+	for _, used := range l.uses {
+		if used.address.String() == ctyread.Text(i, "network") {
+			name = used.name
+		}
+	}
+	want := providers.AddressClaim(name, netip.MustParseAddr(ctyread.Text(i, "address")))
+	if !slices.Contains(l.object.Holds, want) {
+		return fmt.Sprintf("it claims %v, and was to claim %s", l.object.Holds, want)
 	}
 	return l.shown(l.value)
 }

@@ -36,6 +36,9 @@ var effects = []effect{
 	{kind: spec.VM, path: "port_forward.host_ip", on: onKernel, values: texts("127.0.0.1", "127.0.0.2"), shows: holdsPort},
 	{kind: spec.VM, path: "port_forward.protocol", on: onKernel, values: texts("tcp", "udp"), shows: holdsPort},
 
+	{kind: spec.VM, path: "network_interface.network", on: onKernel, values: texts("network.one", "network.two"), shows: holdsAddress},
+	{kind: spec.VM, path: "network_interface.address", on: onKernel, values: texts("10.77.0.10", "10.77.0.11"), shows: holdsAddress},
+
 	{kind: spec.VM, path: "template", on: onKernel, values: templates},
 	{kind: spec.VM, path: "params", on: onKernel, values: fixed(params("one"), params("two"))},
 	{kind: spec.VM, path: "variables", on: onKernel, values: fixed(params("one"), params("two"))},
@@ -68,6 +71,12 @@ var effects = []effect{
 	{kind: spec.Disk, path: "timeouts.create", on: onDisk, values: numbers(70, 80), acts: limits(providers.Create, providers.PhaseMake)},
 	{kind: spec.Disk, path: "timeouts.delete", on: onDisk, values: numbers(70, 80), acts: limits(providers.Destroy, providers.PhaseRemove)},
 
+	{kind: spec.Network, path: "name", on: onNetwork, values: texts("vmctl-one", "vmctl-two"), shows: named},
+	{kind: spec.Network, path: "cidr", on: onNetwork, values: texts("10.77.0.0/24", "10.78.0.0/24")},
+	{kind: spec.Network, path: "internal", on: onNetwork, values: fixed(cty.False, cty.True)},
+	{kind: spec.Network, path: "timeouts.create", on: onNetwork, values: numbers(70, 80), acts: limits(providers.Create, providers.PhaseMake)},
+	{kind: spec.Network, path: "timeouts.delete", on: onNetwork, values: numbers(70, 80), acts: limits(providers.Destroy, providers.PhaseRemove)},
+
 	{kind: box.Kind, path: "label", on: onBox, values: texts("one", "two")},
 	{kind: box.Kind, path: "running", on: onBox, values: fixed(cty.True, cty.False), shows: runs},
 	{kind: box.Kind, path: "content", on: onBox, values: texts("one", "two")},
@@ -85,6 +94,12 @@ var planned = map[spec.Kind][]string{
 	},
 	spec.Disk: {
 		"provider", "for_each", "depends_on", "lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes",
+		"lifecycle.precondition.condition", "lifecycle.precondition.error_message", "lifecycle.postcondition.condition", "lifecycle.postcondition.error_message",
+	},
+	spec.Network: { // driver and labels are those of an engine
+		"engine", "driver", "labels",
+		"provider", "for_each", "depends_on", "avoid_host_subnets", "fallback_cidrs", "shared", "allocation.first", "allocation.last", "allocation.reserved",
+		"lifecycle.prevent_destroy", "lifecycle.on_change", "lifecycle.ignore_changes",
 		"lifecycle.precondition.condition", "lifecycle.precondition.error_message", "lifecycle.postcondition.condition", "lifecycle.postcondition.error_message",
 	},
 	box.Kind: {

@@ -156,7 +156,7 @@ func (s *stage) baseOf(kind spec.Kind) cty.Value {
 		base = s.Want.AsValueMap()
 	case spec.Disk:
 		base = s.Disks.Want.AsValueMap()
-	case box.Kind, spec.Workspace:
+	case box.Kind, spec.Network, spec.Workspace:
 	default:
 		panic("unknown kind " + string(kind))
 	}

@@ -123,6 +123,14 @@ func (s *stage) disk(label string) *actor {
 	return a
 }
 
+// network returns an actor for a network for VMs.
+func (s *stage) network(label string) *actor {
+	a := s.actor(label)
+	a.address.Kind, a.policy = spec.Network, s.Disks.Policy
+	a.want = put(put(s.baseOf(spec.Network), spec.WantType(spec.Network), "cidr", cty.StringVal("10.77.0.0/24")), spec.WantType(spec.Network), "internal", cty.False)
+	return a
+}
+
 // newID chooses an ID that no other stage chooses: several may share a system.
 func (s *stage) newID() providers.ID {
 	s.made++

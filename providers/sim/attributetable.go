@@ -26,6 +26,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 
 		"additional_disk.disk": {Judge: machine.Disks},
 		"additional_disk":      {Judge: machine.Disks},
+		"network_interface":    {Judge: machine.AtStart("its process gets its networks when it starts")},
 		"image":                {},
 		"root_disk":            {},
 		"root_disk.size":       {Judge: machine.Grows},
@@ -33,7 +34,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"restart_triggers":     {Judge: machine.AtStart("that is what they are for")},
 
 		"id":       machine.Stays(),
-		"address":  machine.Stays(),
+		"address":  machine.AddressIn(),
 		"ssh_port": machine.Stays(), // nobody listens for SSH
 		"ports":    machine.Ports(),
 	},
@@ -44,6 +45,13 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 
 		"id":   machine.Stays(),
 		"path": machine.Stays(),
+	},
+	spec.Network: {
+		"name":     {},
+		"cidr":     {},
+		"internal": {},
+
+		"id": machine.Stays(),
 	},
 }
 

@@ -10,7 +10,7 @@ import (
 	"vmctl/providers/machine"
 )
 
-// detach removes the disks and ports that the step frees from the VM's definition, so that
+// detach removes the disks, ports and networks that the step frees from the VM's definition, so that
 // another VM can have them before this one is changed. The VM is off.
 func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	if j.seen.on() {
@@ -22,6 +22,9 @@ func (j *job) detach(context.Context) (*guard.Outcome, error) {
 	c := *j.seen.Config
 	c.Disks = slices.DeleteFunc(slices.Clone(c.Disks), func(a attached) bool { return j.frees(j.seen.claimOn(a)) })
 	c.Forwards = slices.DeleteFunc(slices.Clone(c.Forwards), func(f machine.Forward) bool { return f.Host != 0 && j.frees(f.Claim()) })
+	c.Networks = slices.DeleteFunc(slices.Clone(c.Networks), func(n placed) bool {
+		return j.frees(machine.NetworkUse(n.ID)) || j.frees(providers.AddressClaim(n.Name, n.IP))
+	})
 	f := j.seen.vmFile
 	f.Config = &c
 	if err := j.writeVM(f); err != nil {

@@ -36,6 +36,8 @@ func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Lo
 		return t.begun(ctx, &job{task: t, policy: machine.DecodePolicy(w.Policy)})
 	case spec.Disk:
 		return t.begun(ctx, &diskJob{task: t, want: diskWantOf(w.Want)})
+	case spec.Network:
+		return t.begun(ctx, &networkJob{task: t, want: machine.DecodeNetwork(w.Want)})
 	case spec.Workspace:
 		panic("a workspace is inside of a VM")
 	default:

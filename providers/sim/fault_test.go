@@ -150,7 +150,7 @@ func TestBlindHost(t *testing.T) {
 	l := newLab(t)
 	l.does(providers.Create, created)
 	l.settings = l.house.settings(false, fault("observe", "fail"))
-	l.sees("disk partial: injected fault: fail\nvm partial: injected fault: fail")
+	l.sees("disk partial: injected fault: fail\nnetwork partial: injected fault: fail\nvm partial: injected fault: fail")
 	l.settings = l.house.settings(false, fault("observe", "unreadable", func(m map[string]cty.Value) { m["address"] = cty.StringVal("vm.dev") }))
 	l.sees("lab.dev unknown: injected fault: unreadable")
 }

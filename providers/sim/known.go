@@ -44,8 +44,11 @@ func (v *viewer) find() {
 
 func (p *Provider) means(said string, kind spec.Kind, id providers.ID, name string) bool {
 	path := p.vmPath(name)
-	if kind == spec.Disk {
+	switch kind { //nolint:exhaustive // it has no other kinds
+	case spec.Disk:
 		path = p.diskPath(name)
+	case spec.Network:
+		path = p.networkPath(name)
 	}
 	return said == name || said == string(id) || filepath.IsAbs(said) && filepath.Clean(said) == path
 }

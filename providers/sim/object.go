@@ -40,6 +40,7 @@ func (s observedVM) version(c *config, called func(observedDisk) string) *machin
 	}
 	v := &machine.Config{
 		CPUs: c.CPUs, Memory: c.Memory, Accel: c.Accel, Boot: c.Boot, Forwards: c.Forwards, Disks: s.called(c.Disks, called), Files: names(c.Disks),
+		Interfaces: s.interfaces(c.Networks),
 		Others: map[string]cty.Value{
 			"root_disk": cty.NullVal(cty.DynamicPseudoType), "cloud_init": cty.NullVal(cty.DynamicPseudoType),
 			"restart_triggers": cty.MapValEmpty(cty.String),
@@ -85,10 +86,27 @@ func (s observedVM) called(disks []attached, called func(observedDisk) string) [
 	return all
 }
 
+// interfaces returns networks by their addresses. One without an address has its name.
+func (s observedVM) interfaces(networks []placed) []machine.SeenInterface {
+	all := []machine.SeenInterface{}
+	for _, n := range networks {
+		called := n.Name
+		if s.network != nil {
+			called = s.network(n)
+		}
+		all = append(all, machine.SeenInterface{Called: called, Name: n.Name, ID: n.ID, IP: n.IP})
+	}
+	return all
+}
+
 // computed returns the attributes that the host sets. Nobody listens for SSH.
 func (s observedVM) computed() map[string]cty.Value {
+	address := loopback
+	if s.Config != nil && len(s.Config.Networks) > 0 {
+		address = s.Config.Networks[0].IP.String()
+	}
 	return map[string]cty.Value{
-		"id": cty.StringVal(string(s.ID)), "address": cty.StringVal(loopback),
+		"id": cty.StringVal(string(s.ID)), "address": cty.StringVal(address),
 		"ssh_port": cty.NullVal(cty.Number), "ports": machine.PortsValue(s.gotPorts()),
 	}
 }

@@ -22,22 +22,24 @@ import (
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{
 		Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{"folder": p.dir},
+		Subnets:  p.subnets(),
 		Capacity: providers.Capacity{CPUs: ctyread.Uint(p.settings.Attrs, "cpus"), Memory: ctyread.Uint(p.settings.Attrs, "memory")},
 	}
 	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
 		unread := providers.Unread(err)
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
+		inv.Partial[spec.VM], inv.Partial[spec.Disk], inv.Partial[spec.Network] = unread, unread, unread
 		return inv, nil
 	}
 	inv.Host["vms"] = strconv.Itoa(len(names))
-	v := viewer{Provider: p, inv: &inv, known: knownOf(q), disks: map[string]observedDisk{}}
+	v := viewer{Provider: p, inv: &inv, known: knownOf(q), disks: map[string]observedDisk{}, networks: map[providers.ID]networkFile{}}
 	files := p.readAll(names)
 	unlisted, found, err := p.findProcesses(ctx, files)
 	if err != nil {
 		inv.Partial[spec.VM] = providers.Unread(err)
 	}
 	v.reportDisks(found)
+	v.reportNetworks()
 	for _, r := range append(files, unlisted...) {
 		v.report(r)
 	}
@@ -121,6 +123,8 @@ type viewer struct {
 	inv   *providers.Inventory
 	known knowns
 	disks map[string]observedDisk // by name
+
+	networks map[providers.ID]networkFile
 }
 
 // called returns the planner's name of a disk: its present address, or its own name.
@@ -166,7 +170,7 @@ func (v *viewer) report(r reading) {
 		v.inv.Unknown = append(v.inv.Unknown, providers.Unknown{Kind: spec.VM, ID: r.ID, Name: r.name, Reason: r.err.Error()})
 		return
 	}
-	r.disks = v.disks
+	r.disks, r.network = v.disks, v.calledNetwork
 	v.inv.Objects = append(v.inv.Objects, r.described(v.called).Object())
 	if r.lock.verdict == lockHeld {
 		v.inv.Objects = append(v.inv.Objects, r.lock.object(lockClaim(r.name)))

@@ -25,6 +25,8 @@ type observedVM struct {
 	lock  lock                    // of its root disk
 	disks map[string]observedDisk // the existing disks that it is defined or runs with, by name
 
+	network func(placed) string // the planner's name of a network; nil: its own
+
 	digest func(string) string // of attributes that may be sensitive; nil: there is no key
 }
 

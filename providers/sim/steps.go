@@ -40,6 +40,8 @@ func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 		return p.vmSteps(c)
 	case spec.Disk:
 		return p.diskSteps(c)
+	case spec.Network:
+		return p.networkSteps(c)
 	case spec.Workspace:
 		panic("a workspace is inside of a VM")
 	default:
@@ -83,7 +85,7 @@ func (r *recipe) read() error {
 
 func (r *recipe) abilities() machine.Abilities {
 	a := machine.Abilities{
-		Policy: r.policy, On: ctyread.True(r.change.Want, "running"), Touches: touches, Wanted: r.wanted(), Running: r.locks(), Attached: r.attached(),
+		Policy: r.policy, On: ctyread.True(r.change.Want, "running"), Touches: touches, Wanted: r.wanted(), Shared: machine.Shares(r.vm, r.change.Uses), Running: r.locks(), Attached: r.attached(),
 		Ready: opWaitReady, Change: fileTimeout, Leaves: r.leaves, WhenUp: true, Lowered: r.unlock(),
 	}
 	o := r.change.Object

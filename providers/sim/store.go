@@ -33,6 +33,7 @@ import (
 //	disks/NAME.disk a disk, which is a resource of its own
 //	disks/NAME.mark the owner mark of that disk
 //	disks/NAME.disk.lock the lock of that disk
+//	networks/NAME.json a network: its owner mark and its prefix
 //	homes/KEY/     the inside of a VM, once somebody has entered it
 //	images/DIGEST.image an image, as long as root disks begin as it
 //	images/KEY.for  the digest that a VM is about to be made from: a symbolic link
@@ -43,10 +44,13 @@ import (
 //
 // and nothing once its last VM and disk are deleted.
 const (
-	vmsDir     = "vms"
-	runDir     = "run"
-	disksDir   = "disks"
-	homesDir   = "homes"
+	vmsDir   = "vms"
+	runDir   = "run"
+	disksDir = "disks"
+	homesDir = "homes"
+
+	networksDir = "networks"
+
 	imagesDir  = "images"
 	faultsFile = "faults"
 	tempFile   = "write.tmp"
@@ -267,7 +271,7 @@ func (p *Provider) sweep() error {
 		return err
 	}
 	errs := []error{atomicfile.Remove(p.path(tempFile))}
-	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(homesDir), p.path(imagesDir), p.dir} {
+	for _, dir := range []string{p.path(vmsDir), p.path(runDir), p.path(disksDir), p.path(homesDir), p.path(imagesDir), p.path(networksDir), p.dir} {
 		used, err := hasFile(dir, "")
 		if err == nil && !used {
 			err = atomicfile.Remove(dir)

@@ -15,6 +15,7 @@ type config struct {
 	Forwards []machine.Forward `json:"forwards,omitempty"`
 
 	Disks     []attached         `json:"disks,omitempty"`
+	Networks  []placed           `json:"networks,omitempty"`
 	RootSize  uint64             `json:"root_size,omitempty"` // bytes; 0: as large as its content
 	CloudInit *machine.CloudInit `json:"cloud_init,omitempty"`
 	Triggers  map[string]string  `json:"restart_triggers,omitempty"`
@@ -47,6 +48,9 @@ func configOf(vm machine.VM, uses map[spec.Address]providers.Used) config {
 	}
 	for _, a := range vm.Disks {
 		c.Disks = append(c.Disks, attached{Address: a, ID: uses[a].ID, Name: uses[a].Name})
+	}
+	for _, i := range vm.Interfaces {
+		c.Networks = append(c.Networks, placed{Address: i.Network, ID: uses[i.Network].ID, Name: uses[i.Network].Name, IP: i.IP})
 	}
 	return c
 }

@@ -20,7 +20,7 @@ type expander func(providerType string, kind spec.Kind, want cty.Value, dir stri
 
 // skip is an expander that reads nothing.
 func (a *app) skip(providerType string, kind spec.Kind, want cty.Value, _ string) (cty.Value, *spec.UnreadError) {
-	t := a.types.Of(providerType, kind)
+	t := a.types.Of(providerType, kind, spec.Address{})
 	if t.Elsewhere == nil {
 		return want, nil
 	}
@@ -39,7 +39,7 @@ func (a *app) skip(providerType string, kind spec.Kind, want cty.Value, _ string
 func (a *app) fetchElsewhere(ctx context.Context) {
 	left := fetchLimit
 	a.expand = func(providerType string, kind spec.Kind, want cty.Value, dir string) (cty.Value, *spec.UnreadError) {
-		t := a.types.Of(providerType, kind)
+		t := a.types.Of(providerType, kind, spec.Address{})
 		if t.Expand == nil || t.Elsewhere(kind, want) == "" {
 			return want, nil
 		}

@@ -17,7 +17,7 @@ func (a *app) longNames(c *spec.Config) hcl.Diagnostics {
 	var diags hcl.Diagnostics
 	owner := providers.Project{Name: c.Settings.Project, ID: c.Settings.ID, Env: a.global.env}
 	for _, r := range c.Resources {
-		limit := a.types.Of(r.Provider.Type, r.Address.Kind).NameLimit
+		limit := a.types.Of(r.Provider.Type, r.Address.Kind, r.Inside).NameLimit
 		name := planner.ObjectName(owner, r.Address)
 		if limit == 0 || len(name) <= limit || ctyread.Text(r.Want, "name") != "" {
 			continue

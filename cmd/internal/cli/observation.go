@@ -198,6 +198,9 @@ func (v observedAddress) status() view.ResourceStatus {
 		s.State, s.Reason = "missing", "not made yet"
 	default:
 		s.ID = string(v.object.ID)
+		for _, e := range ctyread.List(ctyread.Attr(v.object.Attrs, "network_interface")) {
+			s.Networks = append(s.Networks, view.InNetwork{Network: ctyread.Text(e, "network"), Address: ctyread.Text(e, "address")})
+		}
 		s.State, s.Reason = runState(v.object)
 		if !v.runs() {
 			s.State, s.Reason = "present", ""
@@ -314,6 +317,9 @@ func (v observedAddress) generation() uint64 {
 // endpoint returns the host and port of an object's SSH, "" if they are unknown.
 func endpoint(o *providers.Object) string {
 	address, port := ctyread.Text(o.Attrs, "address"), int(ctyread.Uint(o.Attrs, "ssh_port"))
+	if len(ctyread.List(ctyread.Attr(o.Attrs, "network_interface"))) > 0 && address != "" { // its port is one of the host
+		address = "127.0.0.1"
+	}
 	if address == "" || port == 0 {
 		return ""
 	}

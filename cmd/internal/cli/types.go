@@ -104,7 +104,7 @@ func (a *app) typeNames() []string { return slices.Sorted(maps.Keys(a.types.Syst
 
 // check returns the flaws that keep a provider type from ever making a resource.
 func (a *app) check(providerType string, kind spec.Kind, want cty.Value) []spec.Flaw {
-	t := a.types.Of(providerType, kind)
+	t := a.types.Of(providerType, kind, spec.Address{})
 	if t.Check == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (a *app) system(ref spec.ProviderRef, attrs cty.Value) string {
 // supports reports whether a type of provider knows an attribute of a kind, or
 // the block that it is in; with no path, whether it knows the kind.
 func (a *app) supports(providerType string, kind spec.Kind, path string) bool {
-	attrs, known := a.types.Of(providerType, kind).Kinds[kind]
+	attrs, known := a.types.Of(providerType, kind, spec.Address{}).Kinds[kind]
 	if path == "" {
 		return known
 	}

@@ -251,12 +251,23 @@ func said(c planner.Change, left map[string]bool) []leaf {
 	if c.Want == nil {
 		return nil
 	}
-	all := leaves("", c.Want.Want)
+	all := leaves("", withChosen(c))
 	all = append(all, leaves("", c.Want.Policy)...)
 	slices.SortStableFunc(all, func(a, b leaf) int { return strings.Compare(a.path, b.path) })
 	return slices.DeleteFunc(all, func(l leaf) bool {
 		return l.path == "name" || isPlace(c.Kind, l.path) || defaulted(l.path, left) || l.value.IsKnown() && l.value.IsNull() || emptyCollection(l)
 	})
+}
+
+// withChosen returns the attributes of the block of c, with the addresses that vmctl chose.
+func withChosen(c planner.Change) cty.Value {
+	want := c.Want.Want
+	for name, v := range c.Chosen() {
+		all := want.AsValueMap()
+		all[name] = v
+		want = cty.ObjectVal(all)
+	}
+	return want
 }
 
 // isPlace reports whether an attribute is the place of a block among others, which the spec shows.

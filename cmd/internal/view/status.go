@@ -15,14 +15,21 @@ type ResourceStatus struct {
 	Provider   string              `json:"provider"`
 	Object     string              `json:"object"`
 	ID         string              `json:"id"`
-	State      string              `json:"state"`    // running | stopped | paused | ending | broken | missing | unknown; present: a kind that does not run; not_applicable: inside of an engine of a type in which nothing is managed, or whose VM is to be off
-	Reason     string              `json:"reason"`   // why the state is not the usual one
-	Endpoint   string              `json:"endpoint"` // address:port of SSH, "" while there is none
+	State      string              `json:"state"`              // running | stopped | paused | ending | broken | missing | unknown; present: a kind that does not run; not_applicable: inside of an engine of a type in which nothing is managed, or whose VM is to be off
+	Reason     string              `json:"reason"`             // why the state is not the usual one
+	Endpoint   string              `json:"endpoint"`           // address:port of SSH, "" while there is none
+	Networks   []InNetwork         `json:"networks,omitempty"` // of a VM: those that it is in
 	Conditions []ConditionDocument `json:"conditions"`
 	Settled    ConditionDocument   `json:"settled"`               // true: nothing is left to do about it; else with the reason of what is in the way
 	LastAction *ActionDocument     `json:"last_action,omitempty"` // of a command on this container alone
 	Facts      *FactsDocument      `json:"facts,omitempty"`       // what the system tells of the object beside its attributes
 	Next       []string            `json:"next,omitempty"`        // what to type or do about the state
+}
+
+// InNetwork is the place of a VM in a network, as JSON.
+type InNetwork struct {
+	Network string `json:"network"` // its address, else its name
+	Address string `json:"address"` // "": not known
 }
 
 // FactsDocument holds what a system tells of an object beside its attributes, as JSON. All keys are always there.
@@ -175,10 +182,16 @@ func stateStyle(state string) style {
 	}
 }
 
-// conditionText returns the reason of the state, and the conditions that do not follow from
+// conditionText returns the reason of the state, the addresses in networks, and the conditions that do not follow from
 // the state. It names no condition of an unknown state.
 func conditionText(r ResourceStatus) string {
 	text := r.Reason
+	for _, in := range r.Networks {
+		if text != "" {
+			text += "; "
+		}
+		text += in.Network + " " + in.Address
+	}
 	for _, c := range r.Conditions {
 		if strings.HasSuffix(c.Type, ".running") || strings.HasPrefix(c.Type, "spec.") || c.Status == "not_applicable" || r.State == "unknown" {
 			continue

@@ -1,0 +1,344 @@
+package planner
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/internal/ippool"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// Chosen returns the attributes of a change in which vmctl chose addresses. They are in the record of an object before it is
+// made: whatever ends the run then, the object gets the same ones, and nobody else does.
+func (c *Change) Chosen() map[string]cty.Value {
+	all := map[string]cty.Value{}
+	for _, name := range []string{natures[c.Kind].prefix, natures[c.Kind].interfaces} {
+		v := ctyread.Attr(c.Change.Want, name)
+		if ctyread.Known(v) && v.IsWhollyKnown() && (v.Type() == cty.String || v.LengthInt() > 0) {
+			all[name] = v
+		}
+	}
+	return all
+}
+
+// choose puts addresses into the wanted attributes of a change where the spec leaves them to vmctl: the prefix of a network that
+// avoids those of its host, and the addresses of a VM in its networks. What was chosen once is kept.
+func (d *differ) choose(c *Change, seen Observation) {
+	if c.Want == nil || d.options.Destroy || c.Record != nil && d.isPower() {
+		return
+	}
+	switch of := natures[c.Kind]; {
+	case of.prefix != "":
+		d.choosePrefix(c, seen, of.prefix)
+	case of.interfaces != "":
+		d.chooseAddresses(c, seen, of.interfaces)
+	}
+}
+
+// had returns the values that the object of a change had, as vmctl chose them: by its record, else as the system shows them.
+func (d *differ) had(c *Change, seen Observation) cty.Value {
+	if c.Record != nil && ctyread.Known(c.Record.Values) {
+		return c.Record.Values
+	}
+	if isOurs(seen) {
+		return seen.Object.Attrs
+	}
+	if id, found := seen.System.Inventory.Found[c.Address]; found {
+		if o := d.observations.indexes[seen.System.Key].byID[idKey{c.Kind, id}]; o != nil {
+			return o.Attrs
+		}
+	}
+	return cty.NilVal
+}
+
+// choosePrefix chooses the prefix of a network whose block avoids those of its host.
+func (d *differ) choosePrefix(c *Change, seen Observation, attr string) {
+	wanted, err := netip.ParsePrefix(ctyread.Text(c.Change.Want, attr))
+	if err != nil || !ctyread.True(c.Policy, "avoid_host_subnets") {
+		return
+	}
+	candidates := d.candidates(c, wanted)
+	if had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), attr)); err == nil && isAmong(candidates, had) {
+		c.Change.Want = with(c.Change.Want, attr, cty.StringVal(had.String()))
+		return
+	}
+	used := d.usedPrefixes(c, seen)
+	free, ok := ippool.FreePrefix(candidates, used)
+	conflict := slices.IndexFunc(used, wanted.Overlaps)
+	switch {
+	case !ok:
+		c.unchosen = &Block{Cause: CauseAddress, Problem: providers.Refuse(
+			fmt.Sprintf("its host is in %s, and no other network that it may have is free", used[conflict]),
+			providers.Say("write prefixes that are free into fallback_cidrs of "+c.Address.String()))}
+	case free != wanted:
+		c.Warnings = append(c.Warnings, fmt.Sprintf("its host is in %s: it gets %s in place of %s", used[conflict], free, wanted))
+		c.Change.Want = with(c.Change.Want, attr, cty.StringVal(free.String()))
+	}
+}
+
+// candidates iterates over the prefixes that a network may have, in the order in which they are tried.
+func (d *differ) candidates(c *Change, wanted netip.Prefix) iter.Seq[netip.Prefix] {
+	fallbacks := ctyread.Attr(c.Policy, "fallback_cidrs")
+	if !ctyread.Known(fallbacks) {
+		return ippool.Following(wanted)
+	}
+	all := []netip.Prefix{wanted}
+	for _, text := range ctyread.List(fallbacks) {
+		if p, err := netip.ParsePrefix(text.AsString()); err == nil {
+			all = append(all, p)
+		}
+	}
+	return slices.Values(all)
+}
+
+func isAmong(all iter.Seq[netip.Prefix], one netip.Prefix) bool {
+	for p := range all {
+		if p == one {
+			return true
+		}
+	}
+	return false
+}
+
+// usedPrefixes lists the prefixes that the host of a network is in, and those of the other networks there.
+func (d *differ) usedPrefixes(c *Change, seen Observation) []netip.Prefix {
+	used := slices.Clone(seen.System.Inventory.Subnets)
+	add := func(kind spec.Kind, v cty.Value) {
+		if p, ok := prefixOf(kind, v); ok {
+			used = append(used, p)
+		}
+	}
+	for i := range seen.System.Inventory.Objects {
+		if o := &seen.System.Inventory.Objects[i]; o != seen.Object {
+			add(o.Kind, o.Attrs)
+		}
+	}
+	for _, other := range d.decided {
+		if other.System == c.System && other.Address != c.Address {
+			add(other.Kind, other.Change.Want)
+		}
+	}
+	slices.SortFunc(used, comparePrefixes)
+	return used
+}
+
+// prefixOf returns the prefix from which an object of a kind gives addresses; false: it gives none.
+func prefixOf(kind spec.Kind, v cty.Value) (netip.Prefix, bool) {
+	attr := natures[kind].prefix
+	if attr == "" {
+		return netip.Prefix{}, false
+	}
+	p, err := netip.ParsePrefix(ctyread.Text(v, attr))
+	return p, err == nil
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+}
+
+// chooseAddresses gives a VM its addresses in its networks.
+func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
+	interfaces := ctyread.List(ctyread.Attr(c.Change.Want, attr))
+	if len(interfaces) == 0 {
+		return
+	}
+	had := ctyread.List(ctyread.Attr(d.had(c, seen), attr))
+	all := make([]cty.Value, len(interfaces))
+	for i, e := range interfaces {
+		all[i] = e
+		network, err := spec.ParseAddress(ctyread.Text(e, "network"))
+		if err != nil {
+			continue
+		}
+		book := d.bookOf(network, seen.System)
+		if book == nil { // the network is not to be there, which blocks the VM anyway
+			continue
+		}
+		if was := addressAt(had, network, i); isOurs(seen) && book.Fits(was) && ctyread.Text(e, "address") == spec.AutoIP {
+			all[i] = with(e, "address", cty.StringVal(was.String())) // it exists, and keeps its address, whoever else has it
+			continue
+		}
+		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), addressAt(had, network, i))
+		if problem != nil && c.unchosen == nil {
+			c.unchosen = problem
+		}
+		if ip.IsValid() {
+			all[i] = with(e, "address", cty.StringVal(ip.String()))
+		}
+	}
+	c.Change.Want = with(c.Change.Want, attr, cty.ListVal(all))
+}
+
+// addressAt returns the address that a VM had in a network, else at a place among its interfaces: the network may have had another
+// name. Zero: it had none.
+func addressAt(had []cty.Value, network spec.Address, place int) netip.Addr {
+	i := slices.IndexFunc(had, func(e cty.Value) bool { return ctyread.Text(e, "network") == network.String() })
+	if i < 0 {
+		i = place
+	}
+	if i >= len(had) {
+		return netip.Addr{}
+	}
+	ip, err := netip.ParseAddr(ctyread.Text(had[i], "address"))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ip
+}
+
+// book holds the facts about the addresses of one network.
+type book struct {
+	ippool.Book
+	network spec.Address
+	off     []string // VMs that are off and have an address
+}
+
+// addressIn returns the address of a VM in a network: that of its block, or a chosen one. An address that cannot be had is a problem.
+func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (netip.Addr, *Block) {
+	if literal, err := netip.ParseAddr(said); err == nil {
+		if b.Fits(literal) {
+			return literal, nil
+		}
+		return literal, &Block{Cause: CauseAddress, Problem: providers.Refuse(
+			fmt.Sprintf("its address %s is none of a machine in %s, which is %s", literal, b.network, b.Prefix),
+			providers.Say("write another address into the block of "+c.Address.String()+", or \"auto\""))}
+	}
+	if !d.scope[c.Address] && !had.IsValid() { // it is not made now
+		return netip.Addr{}, nil
+	}
+	ip, ok := b.Choose(c.Address.String(), had)
+	if ok {
+		return ip, nil
+	}
+	next := providers.Say(fmt.Sprintf("widen allocation or cidr of %s, or take out of the files a VM that is not needed", b.network))
+	if len(b.off) > 0 {
+		next = append(next, providers.Say("VMs that are off keep their addresses: "+strings.Join(b.off, ", "))...)
+	}
+	return netip.Addr{}, &Block{Cause: CauseAddress, Problem: providers.Refuse(fmt.Sprintf("no address of %s is free", b.network), next)}
+}
+
+// bookOf returns what is known of the addresses of a network in a system; nil: the network has no addresses.
+func (d *differ) bookOf(network spec.Address, system *System) *book {
+	if known, done := d.books[network]; done {
+		return known
+	}
+	d.books[network] = nil
+	decided := d.decided[network]
+	if decided == nil {
+		return nil
+	}
+	prefix, ok := prefixOf(network.Kind, decided.Change.Want)
+	if !ok {
+		return nil
+	}
+	b := &book{network: network, Book: ippool.Book{Pool: poolOf(decided, prefix)}}
+	d.holdWanted(b)
+	d.holdObserved(b, d.used[network].Name, system)
+	slices.Sort(b.off)
+	d.books[network] = b
+	return b
+}
+
+// poolOf returns the addresses to choose from of a network, which may have got another prefix than its block has.
+func poolOf(network *Change, prefix netip.Prefix) ippool.Pool {
+	pool := ippool.Pool{Prefix: prefix}
+	allocation := ctyread.Attr(network.Policy, "allocation")
+	pool.First, pool.Last = addressOrNone(allocation, "first"), addressOrNone(allocation, "last")
+	for _, text := range ctyread.List(ctyread.Attr(allocation, "reserved")) {
+		if ip, err := netip.ParseAddr(text.AsString()); err == nil {
+			pool.Reserved = append(pool.Reserved, ip)
+		}
+	}
+	said, ok := prefixOf(network.Kind, network.Want.Want)
+	if !ok || said == prefix || said.Bits() != prefix.Bits() {
+		return pool
+	}
+	pool.Prefix = said
+	return pool.In(prefix)
+}
+
+func addressOrNone(v cty.Value, name string) netip.Addr {
+	ip, err := netip.ParseAddr(ctyread.Text(v, name))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return ip
+}
+
+// holdWanted notes the addresses that records have, and those that blocks name.
+func (d *differ) holdWanted(b *book) {
+	for a, r := range d.state.Records {
+		for _, ip := range d.addressesIn(b.network, a.Kind, r.Values) {
+			b.Hold(ip, a.String())
+		}
+	}
+	for i := range d.config.Resources {
+		r := &d.config.Resources[i]
+		for _, ip := range d.addressesIn(b.network, r.Address.Kind, r.Want) {
+			b.Ask(ip)
+		}
+	}
+}
+
+// addressesIn lists the addresses that the attributes of an object name in a network, whatever the network was called before.
+func (d *differ) addressesIn(network spec.Address, kind spec.Kind, values cty.Value) []netip.Addr {
+	var all []netip.Addr
+	attr := natures[kind].interfaces
+	if attr == "" {
+		return nil
+	}
+	for _, e := range ctyread.List(ctyread.Attr(values, attr)) {
+		ip := addressOrNone(e, "address")
+		if a, err := spec.ParseAddress(ctyread.Text(e, "network")); err == nil && ip.IsValid() && destination(d.config, a) == network {
+			all = append(all, ip)
+		}
+	}
+	return all
+}
+
+// holdObserved notes the addresses that the system shows to be in use.
+func (d *differ) holdObserved(b *book, name string, system *System) {
+	for i := range system.Inventory.Objects {
+		o := &system.Inventory.Objects[i]
+		for _, held := range o.Holds {
+			ip, of := held.AddressIn()
+			if of != name || !ip.IsValid() {
+				continue
+			}
+			holder := describe(system, o)
+			if a, ours := d.addressOfObject(o); ours {
+				holder = a.String()
+			}
+			b.Hold(ip, holder)
+			if o.Running != nil && !*o.Running {
+				b.off = append(b.off, holder)
+			}
+		}
+	}
+}
+
+// addressOfObject returns the address of an object of this project: that of its record, else the one that its mark leads to.
+func (d *differ) addressOfObject(o *providers.Object) (spec.Address, bool) {
+	if a, recorded := d.recorded[o.ID]; recorded && a.Kind == o.Kind {
+		return a, true
+	}
+	if MarkingOf(o, d.options.Project) != Ours {
+		return spec.Address{}, false
+	}
+	return d.world.addressOf(o), true
+}
+
+// withoutAddress blocks a change for which no address could be chosen.
+func (d *differ) withoutAddress(c *Change) {
+	if c.unchosen != nil && c.Blocked == nil && !d.isPower() {
+		c.Blocked = c.unchosen
+	}
+}
