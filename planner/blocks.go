@@ -109,7 +109,7 @@ func (o *orderer) isShutIn(i int) bool {
 // applicable: nobody would find it again.
 func (o *orderer) isLeftIn(i, j int) bool {
 	c := &o.plan.Changes[i]
-	return o.world.System(c.System).IsInapplicable() && c.Record != nil && c.Action != providers.Forget && natures[o.plan.Changes[j].Kind].isFound
+	return o.world.System(c.System).IsInapplicable() && c.Record != nil && c.Action != providers.Forget && natures[o.plan.Changes[j].Kind].isFound && o.endingWith(i) < 0
 }
 
 // isNow reports whether something is done about a change in this round, isLate whether it

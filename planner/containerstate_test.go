@@ -20,7 +20,7 @@ func containerTypes() providers.Types {
 	return providers.Types{
 		Systems: map[string]providers.Type{"libvirt": testType()},
 		Inside: map[spec.Kind]providers.Type{
-			spec.Engine:    {Name: "engine", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.Engine: {"host": {}, "id": {Computed: true}}}},
+			spec.Engine:    {Name: "engine", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.Engine: {"host": {}, "type": live, "id": {Computed: true}}}},
 			spec.Image:     {Name: "docker", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.Image: {"ref": {}, "id": {Computed: true}}}},
 			spec.Container: {Name: "docker", Kinds: map[spec.Kind]map[string]providers.Attribute{spec.Container: {"image": {}, "memory": live, "state": live, "id": {Computed: true}}}},
 		},

@@ -265,16 +265,13 @@ func (o *orderer) resting(i int, parentGoes bool) bool {
 func (o *orderer) inapplicable(i int) bool {
 	c, system := &o.plan.Changes[i], o.world.System(o.plan.Changes[i].System)
 	going := (c.Want == nil || o.delta.options.Destroy) && c.Record != nil
-	for j := range o.around(i) {
-		around := &o.plan.Changes[j]
-		if natures[around.Kind].isFound || !removes(o.steps(j)) || c.Record == nil || c.Action == providers.Forget {
-			continue
-		}
+	if j := o.endingWith(i); j >= 0 && c.Record != nil && c.Action != providers.Forget {
+		machine := o.plan.Changes[j].Address
 		if c.prevented {
-			return o.block(i, *protected(c, fmt.Sprintf("it would go with %s", around.Address)))
+			return o.block(i, *protected(c, fmt.Sprintf("it would go with %s", machine)))
 		}
 		if going {
-			c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", around.Address)
+			c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", machine)
 			return true
 		}
 	}
@@ -294,6 +291,17 @@ func (o *orderer) inapplicable(i int) bool {
 		o.idle[i] = system.whyInapplicable()
 		return false
 	}
+}
+
+// endingWith returns the change that removes a machine around the object of a change, and with it all that is inside; -1: none
+// does. To let go of what vmctl only connects to removes nothing.
+func (o *orderer) endingWith(i int) int {
+	for j := range o.around(i) {
+		if !natures[o.plan.Changes[j].Kind].isFound && removes(o.steps(j)) {
+			return j
+		}
+	}
+	return -1
 }
 
 func (o *orderer) wait(i int, until spec.Address) {

@@ -1,0 +1,150 @@
+package planner_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vmctl/planner"
+	"vmctl/spec"
+)
+
+// engineSpec returns a spec of a VM with an engine of a type in it, with an image and a container in that.
+func engineSpec(typ, rest string) string {
+	return "vm \"a\" {\n}\nengine \"e\" {\n  vm   = vm.a\n  type = \"" + typ + "\"\n}\n" + rest
+}
+
+const (
+	engineImage     = "image \"box\" {\n  engine = engine.e\n  ref    = \"box:1\"\n}\n"
+	engineContainer = "container \"web\" {\n  engine = engine.e\n  image  = image.box\n}\n"
+	engineRest      = engineImage + engineContainer
+)
+
+// What becomes of what is inside of an engine that has, gets or had a type in which nothing is managed.
+//
+// row E46, of plans
+func TestInapplicable(t *testing.T) {
+	const keeps = "  lifecycle {\n    prevent_destroy = true\n  }\n"
+	web := addr(t, "container.web")
+	for _, test := range []struct {
+		name          string
+		before, after string
+		options       planner.Options
+		want          string
+	}{
+		{
+			name: "it stays", before: engineSpec("containerd", engineRest), after: engineSpec("containerd", holding(engineImage, `lifecycle {
+    prevent_destroy = true
+  }`)+holding(engineContainer, `memory = "8MiB"`)),
+		},
+		{
+			name: "it is no longer wanted", before: engineSpec("containerd", engineRest), after: engineSpec("containerd", engineImage),
+		},
+		{
+			name: "the engine gets the type", before: engineSpec("moby", engineRest), after: engineSpec("containerd", engineRest),
+			want: "update engine.e: type: what is inside of it stays as it is\n" +
+				"  type moby -> containerd, live\n" +
+				"0 redefine engine.e\n",
+		},
+		{
+			name: "the engine loses the type", before: engineSpec("containerd", engineRest), after: engineSpec("moby", engineRest),
+			want: "update engine.e: type: what is inside of it stays as it is\n" +
+				"  type containerd -> moby, live\n" +
+				"0 redefine engine.e\n",
+		},
+		{
+			name: "it alone, before the engine loses the type", before: engineSpec("containerd", engineRest), after: engineSpec("moby", engineRest),
+			options: planner.Options{Scope: planner.Scope{Targets: []spec.Address{web}, Alone: true}},
+		},
+		{
+			name: "something is to be made there", before: engineSpec("containerd", ""), after: engineSpec("containerd", engineRest),
+		},
+		{
+			name: "something refers to what is not made there", before: engineSpec("containerd", ""),
+			after: engineSpec("containerd", engineImage+"engine \"o\" {\n  vm   = vm.a\n  host = \"unix:///o\"\n}\ncontainer \"other\" {\n  engine = engine.o\n  image  = image.box\n  env    = { ID = image.box.id }\n}\n"),
+			want: "create container.other: it does not exist\n" +
+				"  blocked: it refers to image.box, which is not made while engine.e has type = \"containerd\"\n" +
+				"  > write another type into engine.e, or leave out the reference\n" +
+				"create engine.o: it does not exist\n" +
+				"0 define engine.o\n",
+		},
+		{
+			name: "a command is about it", before: engineSpec("containerd", engineRest), after: engineSpec("containerd", engineRest),
+			options: planner.Options{States: map[spec.Address]string{web: "created"}},
+			want: "noop container.web\n" +
+				"  blocked: engine.e has type = \"containerd\", under which nothing inside of it is managed\n" +
+				"  > write another type into engine.e, and apply\n",
+		},
+		{
+			name: "all goes", before: engineSpec("containerd", engineRest), after: "",
+			want: "forget container.web: it goes with vm.a\n" +
+				"destroy engine.e: it is not in the spec\n" +
+				"forget image.box: it goes with vm.a\n" +
+				"destroy vm.a: it is not in the spec\n" +
+				"0 delete engine.e\n" +
+				"1 stop vm.a after 0\n" +
+				"2 delete vm.a after 0,1\n" +
+				"3 forget container.web after 0,1,2\n" +
+				"4 forget image.box after 0,1,2\n",
+		},
+		{
+			name: "all goes by a destroy", before: engineSpec("containerd", engineRest), after: engineSpec("containerd", engineRest),
+			options: planner.Options{Destroy: true},
+			want: "forget container.web: it goes with vm.a\n" +
+				"destroy engine.e: it was asked for\n" +
+				"forget image.box: it goes with vm.a\n" +
+				"destroy vm.a: it was asked for\n" +
+				"0 delete engine.e\n" +
+				"1 stop vm.a after 0\n" +
+				"2 delete vm.a after 0,1\n" +
+				"3 forget container.web after 0,1,2\n" +
+				"4 forget image.box after 0,1,2\n",
+		},
+		{
+			name: "the VM goes, and it is protected", before: engineSpec("containerd", engineImage+holding(engineContainer, keeps)), after: engineSpec("containerd", engineImage+holding(engineContainer, keeps)),
+			options: planner.Options{Destroy: true},
+			want: "noop container.web\n" +
+				"  blocked: lifecycle.prevent_destroy is set, and it would go with vm.a\n" +
+				"  > if it really should go: --allow-destroy=container.web\n" +
+				"destroy engine.e: it was asked for\n" +
+				"  blocked: container.web is inside of it, and is to be kept\n" +
+				"  > see what the plan says of container.web\n" +
+				"forget image.box: it goes with vm.a\n" +
+				"  blocked: it needs container.web, whose own change is blocked\n" +
+				"  > see what the plan says of container.web\n" +
+				"destroy vm.a: it was asked for\n" +
+				"  blocked: container.web is inside of it, and is to be kept\n" +
+				"  > see what the plan says of container.web\n",
+		},
+		{
+			name: "it is destroyed without its VM", before: engineSpec("containerd", engineRest), after: engineSpec("containerd", engineRest),
+			options: planner.Options{Destroy: true, Scope: planner.Scope{Targets: []spec.Address{web}, Alone: true}},
+			want: "noop container.web\n" +
+				"  blocked: engine.e has type = \"containerd\": what is inside of it cannot be removed\n" +
+				"  > write another type into engine.e, and apply first\n" +
+				"  > or give it up: vmctl state rm container.web\n",
+		},
+		{
+			name: "it is released", before: engineSpec("containerd", engineRest), after: engineSpec("containerd", engineImage+"removed {\n  from    = container.web\n  destroy = false\n}\n"),
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := enginePlan(t, test.before, test.after, test.options); got != test.want {
+				t.Errorf("plan (-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
+}
+
+// enginePlan returns the plan of one spec right after another one was applied, whose objects are all there.
+func enginePlan(t *testing.T, applied, wanted string, o planner.Options) string {
+	t.Helper()
+	s := after(t, applied)
+	o.Types, o.Project = containerTypes(), project
+	s.options, s.config = o, load(t, wanted)
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text(p)
+}
