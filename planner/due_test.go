@@ -28,7 +28,11 @@ func owed(steps []providers.Step, c providers.Change) []providers.Step {
 		return steps
 	}
 	for _, due := range c.Due {
-		steps = machine.Append(steps, c, providers.Step{Op: due.Op, Phase: providers.PhaseChange, Object: c.ID, Name: c.Name})
+		phase := providers.PhaseChange
+		if strings.HasPrefix(due.Op, "prepare") {
+			phase = providers.PhasePrepare
+		}
+		steps = machine.Append(steps, c, providers.Step{Op: due.Op, Phase: phase, Object: c.ID, Name: c.Name})
 	}
 	return steps
 }
@@ -64,6 +68,27 @@ func TestDue(t *testing.T) {
 				t.Errorf("the plan (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What uses an object stays up until what the object is to hold is prepared.
+func TestUsersStayUpUntilAllIsPrepared(t *testing.T) {
+	const user = "box \"user\" {\n  in         = vm.a\n  label      = \"user\"\n  content    = \"x\"\n  depends_on = [box.note]\n}\n"
+	s := after(t, one+note+user)
+	inventory := &s.inside("vm.a").inventory
+	for i := range inventory.Objects {
+		if o := &inventory.Objects[i]; o.Owner.Address == addr(t, "box.note") {
+			o.Due = []providers.Due{{Op: "prepare", Reason: "it is another one by now"}, {Op: "take", Reason: "it is another one by now"}}
+		}
+	}
+	s.config = load(t, one+note)
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, steps, _ := strings.Cut(text(p), "\n0 ")
+	if diff := cmp.Diff("prepare box.note\n1 close box.user after 0\n2 remove box.user after 0,1\n3 take box.note after 0\n", steps); diff != "" {
+		t.Errorf("the steps (-want +got):\n%s\nof\n%s", diff, text(p))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
@@ -104,10 +105,57 @@ func (j *job) loaded() (*guard.Outcome, error) {
 		return nil, nil
 	}
 	all, err := archived(j.archivePath())
-	if err != nil || !slices.Contains(all[j.seen.id], j.seen.imageID) {
+	isIn := err == nil && slices.Contains(all[j.seen.id], j.seen.imageID)
+	if came, moved := j.p.loads.of(*j.seen); !isIn && (!moved || came != j.archivePath()) {
 		return nil, nil // unnamed tells
 	}
 	return guard.Did(providers.AlreadyTrue, "it came with another image of this archive"), nil
+}
+
+// loads remembers the images whose names the loads of this run have moved: an archive brings all of its images.
+type loads struct{ all sync.Map }
+
+type load struct{ imageID, path string }
+
+// note remembers the names that lead to other contents after the load of an archive than before.
+func (l *loads) note(path string, before, after []seen) {
+	was := map[string]string{}
+	for _, s := range before {
+		was[s.id] = s.imageID
+	}
+	for _, s := range after {
+		if was[s.id] != s.imageID {
+			l.all.Store(s.id, load{s.imageID, path})
+		}
+	}
+}
+
+// of returns the archive whose load gave an image its name, if one did.
+func (l *loads) of(s seen) (path string, moved bool) {
+	kept, _ := l.all.Load(s.id)
+	one, moved := kept.(load)
+	return one.path, moved && one.imageID == s.imageID
+}
+
+// images lists the images of the engine.
+func (p *Objects) images(ctx context.Context) ([]seen, error) {
+	raws, err := p.c.getItems(ctx, listPath(spec.Image))
+	var all []seen
+	for _, raw := range raws {
+		all = append(all, listedImages(raw)...)
+	}
+	return all, err
+}
+
+// movedMeanwhile removes an image whose name the load of another image of this run has moved. The plan did not expect that.
+func (j *job) movedMeanwhile(ctx context.Context) (*guard.Outcome, error) {
+	if j.kind != spec.Image || j.seen == nil || j.Expect == j.seen.fingerprint() {
+		return nil, nil
+	}
+	if _, moved := j.p.loads.of(*j.seen); !moved {
+		return nil, nil
+	}
+	return j.remove(ctx)
 }
 
 // takesNone fails if the archive has a name, beside the one that is wanted, that another image has: the engine would take that

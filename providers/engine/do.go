@@ -212,7 +212,7 @@ func (j *job) Verb() (guard.Verb, error) {
 	case opDrop:
 		return guard.Verb{Done: j.dropped, Act: j.drop}, nil
 	case opRemove:
-		return guard.Verb{Need: guard.Removing, Act: j.remove}, nil
+		return guard.Verb{Need: guard.Removing, Done: j.movedMeanwhile, Act: j.remove}, nil
 	default:
 		panic("unknown operation " + j.Op)
 	}

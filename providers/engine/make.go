@@ -133,6 +133,10 @@ func (j *job) fetch(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() //nolint:errcheck // it was only read
+	before, err := j.p.images(ctx)
+	if err != nil {
+		return err
+	}
 	answer, err := j.p.c.ImageLoad(ctx, f)
 	if err != nil {
 		return err
@@ -142,6 +146,11 @@ func (j *job) fetch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	after, err := j.p.images(ctx)
+	if err != nil {
+		return err
+	}
+	j.p.loads.note(path, before, after)
 	found, err := j.find(ctx)
 	if err == nil && found == nil {
 		err = &providers.Problem{

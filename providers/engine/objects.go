@@ -24,6 +24,7 @@ type Objects struct {
 	settings providers.Settings
 	c        *connection
 	contents contents
+	loads    loads
 	prepared sync.Map // of an address of an image: its new content, by a name or its ID
 }
 
