@@ -37,8 +37,8 @@ func (c *Change) removesObject() bool {
 	return c.Action == providers.Destroy || c.Action == providers.ReplaceIt
 }
 
-// lookLimit is the longest time for a look into an object in which nothing is known to be: a guest answers in seconds, and connecting to
-// one that does not takes 45 seconds at most.
+// lookLimit is the longest time for a look into an object in which nothing is known to be, unless the spec has another
+// (vmctl.refresh.timeout): a guest answers in seconds, and connecting to one that does not takes 45 seconds at most.
 const lookLimit = time.Minute
 
 // lookInside reads the insides of the objects that changes end, where people may work in them, and places the orphans that are there.
@@ -62,8 +62,8 @@ func (w *World) lookInside(ctx context.Context, open Open, d Delta, c *spec.Conf
 			if err != nil {
 				return false, err
 			}
-			if !isKnown { // nothing says that anything is inside: a guest that hangs keeps nobody from destroying it
-				w.systems[key].limit = lookLimit
+			if system := w.systems[key]; !isKnown && system.limit == 0 { // nothing says that anything is inside: a guest that hangs keeps nobody from destroying it
+				system.limit = lookLimit
 			}
 		}
 	}

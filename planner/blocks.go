@@ -13,7 +13,7 @@ import (
 // more: a blocked change frees, lowers and makes nothing, which may block others.
 func (o *orderer) settle() {
 	for again := true; again; {
-		again = o.busyBlocks() || o.undecidedBlocks() || o.dirtyBlocks() || o.claimBlocks() || o.insideBlocks() || o.dependencyBlocks(o.isNow) || o.fates() || o.dependencyBlocks(o.isLate) || o.keepYields()
+		again = o.busyBlocks() || o.undecidedBlocks() || o.dirtyBlocks() || o.claimBlocks() || o.insideBlocks() || o.skipBlocks() || o.dependencyBlocks(o.isNow) || o.fates() || o.dependencyBlocks(o.isLate) || o.keepYields()
 	}
 }
 
@@ -58,7 +58,7 @@ func (o *orderer) insideBlocks() bool {
 				next = takeIn(child.Address)
 			}
 			again = o.block(j, Block{
-				Cause: CauseInside,
+				Cause: CauseInside, by: child.Address,
 				Problem: providers.Refuse(
 					fmt.Sprintf("%s is inside of it, and is to be kept", child.Address),
 					providers.Say(next)),
@@ -136,7 +136,7 @@ func (o *orderer) dependencyBlocks(are func(int) bool) bool {
 				continue
 			}
 			again = o.block(j, Block{
-				Cause: CauseDependency,
+				Cause: CauseDependency, by: c.Address,
 				Problem: providers.Refuse(
 					fmt.Sprintf("it needs %s, whose own change is %s", c.Address, c.Blocked.Kind()),
 					providers.Say(fmt.Sprintf("see what the plan says of %s", c.Address))),

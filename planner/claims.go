@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // handovers lists, for each group of claims, the steps that take them, the steps that free them
@@ -223,6 +224,7 @@ func (o *orderer) keepYields() bool {
 func (o *orderer) heldBlock(t claimant, held holding) Block {
 	c := &o.plan.Changes[t.change]
 	holder := describe(o.world.System(c.System), held.object)
+	var by spec.Address
 	cause, reason, next := CauseForeign, "", providers.Say("choose another in the block of "+c.Address.String()+", or free it first")
 	ours := MarkingOf(held.object, o.plan.Project) == Ours
 	switch i, planned := o.objects[held.object]; {
@@ -230,7 +232,8 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 		cause, holder = CauseExcluded, o.plan.Changes[i].Address.String()
 		next = providers.Say(takeIn(o.plan.Changes[i].Address))
 	case planned && o.plan.Changes[i].Blocked != nil:
-		cause, holder = CauseHeld, o.plan.Changes[i].Address.String()
+		cause, by = CauseHeld, o.plan.Changes[i].Address
+		holder = by.String()
 		next = providers.Say("see what the plan says of " + holder)
 	case planned:
 		cause, holder = CauseKept, o.plan.Changes[i].Address.String()
@@ -256,7 +259,7 @@ func (o *orderer) heldBlock(t claimant, held holding) Block {
 	if held.claim != t.claim {
 		reason += " as " + held.claim.Key
 	}
-	return Block{Cause: cause, Problem: providers.Refuse(reason, next)}
+	return Block{Cause: cause, by: by, Problem: providers.Refuse(reason, next)}
 }
 
 // called returns a claim as text for people: the address for a disk that the change needs.

@@ -72,7 +72,7 @@ func DriftOf(c *spec.Config, d Delta, s *state.Snapshot) Drift {
 		for _, departure := range c.Departures {
 			drift.Items = append(drift.Items, DriftItem{Kind: providers.FindDrift, Address: c.Address, Object: c.Object.Name, Departure: departure})
 		}
-		if c.Blocked != nil && c.Blocked.Kind() == Unknown && !said[c.Address] {
+		if c.Blocked != nil && c.Blocked.Cause == CauseUnknown && !said[c.Address] {
 			drift.Unread = append(drift.Unread, DriftItem{
 				Kind: providers.FindUnknown, Address: c.Address, Object: c.Name, Departure: Departure{Evidence: c.Blocked.Error()},
 			})

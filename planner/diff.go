@@ -33,6 +33,7 @@ type Delta struct {
 	known      map[spec.Address]cty.Value // what Plan.Known says
 	orphans    []orphan
 	options    Options
+	skips      bool                            // what cannot be read is left out
 	refers     map[spec.Address][]spec.Address // by the spec
 	dependents map[spec.Address][]spec.Address // the addresses that are left out together with an address
 }
@@ -65,7 +66,7 @@ func Diff(c *spec.Config, s *state.Snapshot, w *World, o Options) (Delta, error)
 	checks := d.checks()
 	delta := Delta{
 		Project: o.Project, Serial: s.Serial, Checks: checks, Findings: d.findings, Aside: map[spec.Address]bool{},
-		dir: c.Dir, known: d.known, orphans: d.orphaned, options: o, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
+		dir: c.Dir, known: d.known, orphans: d.orphaned, options: o, skips: c.Settings.SkipsUnread, refers: refersOf(c), dependents: dependents(c, s, all, o.Destroy),
 	}
 	delta.Changes = slices.Grow(delta.Changes, len(all))
 	for _, a := range all {

@@ -37,7 +37,7 @@ func HealingOf(d Delta, s *state.Snapshot) Healing {
 		}
 		switch reason := c.leftBecause(s); {
 		case reason != "":
-			h.Left = append(h.Left, Left{Address: c.Address, Reason: reason, Unread: c.Blocked != nil && c.Blocked.Kind() == Unknown})
+			h.Left = append(h.Left, Left{Address: c.Address, Reason: reason, Unread: c.Blocked != nil && c.Blocked.Cause == CauseUnknown})
 		case c.Action == providers.Start && !c.Unready, c.Action == providers.Recover,
 			c.Action == providers.Update && c.Object != nil && leftBehind(c.Object):
 			h.Targets = append(h.Targets, c.Address)

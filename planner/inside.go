@@ -99,7 +99,7 @@ func (w *World) addInside(keys *systemKeys, a, parent spec.Address, ref spec.Pro
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", a, err)
 		}
-		w.systems[key] = &System{Key: key, Ref: ref, Settings: at.settings, Inside: parent, typ: t, home: home}
+		w.systems[key] = &System{Key: key, Ref: ref, Settings: at.settings, Inside: parent, typ: t, home: home, limit: w.limit}
 	}
 	return key, nil
 }

@@ -432,6 +432,7 @@ func interrupted(findings []providers.Finding) map[spec.Address]bool {
 // conclude completes the plan: it settles the action of every change, removes the changes without
 // steps that are deferred or out of scope, and sums up.
 func (o *orderer) conclude() {
+	o.skip()
 	o.findBusy()
 	o.findDirty()
 	o.warnUnreleased()
@@ -512,6 +513,8 @@ func summarise(changes []Change) Summary {
 			s.Unknown++
 		case Retained:
 			s.Retained++
+		case Skipped:
+			s.Skipped++
 		}
 	}
 	return s

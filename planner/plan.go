@@ -109,14 +109,15 @@ func (c *Change) Aim() Place {
 type BlockKind string
 
 // The user can allow a blocked change. A refused change can never be made this way. For an
-// unknown one, something could not be read. A retained object stays because others use it, and the rest of
-// the plan is carried out.
+// unknown one, something could not be read. A retained object stays because others use it, and a skipped one because it, or what it
+// rests on, could not be read and the spec says to go on: the rest of the plan is carried out.
 const (
 	Blocked BlockKind = "blocked"
 	Refused BlockKind = "refused"
 	Unknown BlockKind = "unknown"
 
 	Retained BlockKind = "retained"
+	Skipped  BlockKind = "skipped"
 )
 
 // Block is the problem for which a change must not happen.
@@ -125,7 +126,11 @@ type Block struct {
 	Attr  string // the edit, "mark" or "ssh.keys" whose reason is the problem; "": none
 	// Wake is the object that is off and would have to be started to see whether the change may be made; zero: none is.
 	Wake spec.Address
+	// Skipped says that it keeps nothing else of the plan from being carried out (vmctl.refresh.on_unknown).
+	Skipped bool
 	*providers.Problem
+
+	by spec.Address // the address whose own block it follows from; zero: none
 }
 
 // unread returns the block of a change that rests on what could not be read.
@@ -133,6 +138,9 @@ func unread(p *providers.Problem) *Block { return &Block{Cause: CauseUnknown, Pr
 
 // Kind returns the kind of the block, which its cause decides.
 func (b *Block) Kind() BlockKind {
+	if b.Skipped {
+		return Skipped
+	}
 	if b.Cause == CauseUnknown {
 		return Unknown
 	}
@@ -163,6 +171,8 @@ type Summary struct {
 	Unknown int // addresses that could not be read
 	// Retained counts the objects that are to be destroyed and stay, because others use them.
 	Retained int
+	// Skipped counts the changes that are left out since something could not be read.
+	Skipped int
 	// Deferred counts the addresses that are read once the plan was carried out.
 	Deferred int
 	// Inapplicable counts the addresses about which nothing is read or done; they are in no other count.
@@ -171,7 +181,7 @@ type Summary struct {
 
 // Pending reports whether anything would be done, is blocked or was deferred.
 func (p *Plan) Pending() bool {
-	return len(p.Steps)+len(p.Deferred) > 0 || p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown+p.Summary.Retained > 0
+	return len(p.Steps)+len(p.Deferred) > 0 || p.Summary.Blocked+p.Summary.Refused+p.Summary.Unknown+p.Summary.Retained+p.Summary.Skipped > 0
 }
 
 // Forbidden reports whether a change in scope is blocked, refused or unknown:

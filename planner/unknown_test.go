@@ -319,6 +319,10 @@ func TestUnknownAuthorisesNothing(t *testing.T) {
 					if !p.Forbidden() {
 						t.Errorf("the plan is not forbidden:\n%s", text(p))
 					}
+					s = m.set(t)
+					u.hide(s)
+					s.config.Settings.SkipsUnread = true
+					skipping(t, s, m.address)
 				})
 			}
 		})

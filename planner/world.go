@@ -56,6 +56,8 @@ type World struct {
 	known map[string][]providers.Known // what each system is asked about
 	read  map[string]bool              // the keys of systems that were read
 
+	limit time.Duration // of reading a system; 0: its provider's own
+
 	parents parents
 }
 
@@ -86,7 +88,7 @@ type System struct {
 func Observe(ctx context.Context, open Open, c *spec.Config, s *state.Snapshot, o Options) (*World, error) {
 	w := &World{
 		systems: map[string]*System{}, wanted: map[spec.Address]string{}, placed: map[spec.Address]string{}, along: map[spec.Address]bool{},
-		keys: newSystemKeys(c, o.Types), read: map[string]bool{},
+		keys: newSystemKeys(c, o.Types), read: map[string]bool{}, limit: c.Settings.ReadTimeout,
 	}
 	var err error
 	if w.known, err = w.place(w.keys, c, s, o); err != nil {
@@ -294,7 +296,7 @@ func (w *World) add(keys *systemKeys, ref spec.ProviderRef, k systemKey) (string
 		return "", k.err
 	}
 	if _, ok := w.systems[k.key]; !ok {
-		w.systems[k.key] = &System{Key: k.key, Ref: ref, Settings: k.settings, typ: keys.types.System(ref)}
+		w.systems[k.key] = &System{Key: k.key, Ref: ref, Settings: k.settings, typ: keys.types.System(ref), limit: w.limit}
 	}
 	return k.key, nil
 }
@@ -324,15 +326,15 @@ func (s *System) observe(ctx context.Context, known []providers.Known) error {
 		s.Inventory, err = s.Provider.Observe(ctx, providers.Query{Known: known})
 		return err
 	})
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && whole.Err() == nil {
-		s.Inventory, s.unseen = providers.Inventory{}, providers.Refuse(fmt.Sprintf("it gave no answer within %s", s.limit), nil)
-		return nil
-	}
 	if errors.As(err, &s.Panic) {
 		s.Inventory = providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}}
 		for kind := range s.typ.Kinds {
 			s.Inventory.Partial[kind] = providers.Unread(s.Panic)
 		}
+		return nil
+	}
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && whole.Err() == nil {
+		s.Inventory, s.unseen = providers.Inventory{}, providers.Refuse(fmt.Sprintf("it gave no answer within %s", s.limit), nil)
 		return nil
 	}
 	s.Long = s.Inventory.Cut()

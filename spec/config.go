@@ -34,6 +34,8 @@ type Settings struct {
 	Project     string
 	ID          string        // "" until `vmctl init` wrote it
 	LockTimeout time.Duration // how long a command waits for the run lock
+	ReadTimeout time.Duration // of the reading of one system; 0: its provider's own
+	SkipsUnread bool          // what cannot be read is left out, and the rest is carried out
 	Range       hcl.Range     // of the vmctl block; zero without one
 }
 

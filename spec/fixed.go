@@ -2,12 +2,13 @@ package spec
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/zclconf/go-cty/cty"
 )
 
 // fixed holds the parts of a shape that no spec changes. They are made once, since making the
-// type of an object takes longer than filling it in.
+// type of an object takes longer than filling it in, and when they are first used: vmctl also starts to run other programs.
 type fixed struct {
 	types   [exported + 1]cty.Type  // by projection
 	leftOut [exported + 1]cty.Value // by projection, of a block that was left out and gets defaults
@@ -21,11 +22,14 @@ func fix(b Block) Block {
 	for i := range b.Blocks {
 		b.Blocks[i] = fix(b.Blocks[i])
 	}
-	f := fixed{defaults: b.leftOutDefaults()}
-	for s := range exported + 1 {
-		f.types[s], f.leftOut[s] = b.makeType(s), b.leftOut(s)
-	}
-	b.fixed = &f
+	inner := b
+	b.fixed = sync.OnceValue(func() *fixed {
+		f := fixed{defaults: inner.leftOutDefaults()}
+		for s := range exported + 1 {
+			f.types[s], f.leftOut[s] = inner.makeType(s), inner.leftOut(s)
+		}
+		return &f
+	})
 	return b
 }
 
@@ -47,13 +51,13 @@ func (b Block) leftOut(s projection) cty.Value {
 		switch {
 		case !s.hasBlock(nested):
 		case nested.Labelled:
-			values[nested.Name] = cty.NullVal(cty.Map(nested.fixed.types[s]))
+			values[nested.Name] = cty.NullVal(cty.Map(nested.fixed().types[s]))
 		case nested.Repeated:
-			values[nested.Name] = cty.ListValEmpty(nested.fixed.types[s])
+			values[nested.Name] = cty.ListValEmpty(nested.fixed().types[s])
 		case nested.Optional:
-			values[nested.Name] = cty.NullVal(nested.fixed.types[s])
+			values[nested.Name] = cty.NullVal(nested.fixed().types[s])
 		default:
-			values[nested.Name] = nested.fixed.leftOut[s]
+			values[nested.Name] = nested.fixed().leftOut[s]
 		}
 	}
 	return cty.ObjectVal(values)
@@ -71,7 +75,7 @@ func (b Block) leftOutDefaults() []Default {
 		if nested.Repeated || nested.Optional {
 			continue
 		}
-		for _, d := range nested.fixed.defaults {
+		for _, d := range nested.fixed().defaults {
 			d.Path = nested.Name + "." + d.Path
 			all = append(all, d)
 		}
@@ -85,7 +89,7 @@ func (d *decoder) leftOut(shape Block, p location) cty.Value {
 	if shape.fixed == nil {
 		return d.block(nil, shape, p)
 	}
-	for _, known := range shape.fixed.defaults {
+	for _, known := range shape.fixed().defaults {
 		d.defaults = append(d.defaults, Default{Path: p.path + "." + known.Path, Value: known.Value, Origin: d.origin})
 	}
 	return cty.EmptyObjectVal

@@ -95,7 +95,7 @@ func (s projection) typeOf(a Attr) cty.Type {
 // projectedType returns the type of the part of one block that belongs to s.
 func (b Block) projectedType(s projection) cty.Type {
 	if b.fixed != nil {
-		return b.fixed.types[s]
+		return b.fixed().types[s]
 	}
 	return b.makeType(s)
 }
@@ -143,7 +143,7 @@ func (b Block) project(s projection, decoded cty.Value) projected {
 	case decoded.IsNull():
 		return projected{Value: cty.NullVal(b.projectedType(s))}
 	case b.fixed != nil && decoded.LengthInt() == 0:
-		return projected{Value: b.fixed.leftOut[s]}
+		return projected{Value: b.fixed().leftOut[s]}
 	}
 	var whole projected
 	values := map[string]cty.Value{}

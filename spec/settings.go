@@ -46,10 +46,9 @@ func (l *loader) settings(d *declarations) Settings {
 		ID:      text(v.GetAttr("id")),
 		Range:   rng,
 	}
-	if n := v.GetAttr("state").GetAttr("lock_timeout"); n.IsKnown() {
-		seconds, _ := n.AsBigFloat().Int64()
-		s.LockTimeout = time.Duration(seconds) * time.Second
-	}
+	refresh := v.GetAttr("refresh")
+	s.LockTimeout, s.ReadTimeout = timeOf(v.GetAttr("state").GetAttr("lock_timeout")), timeOf(refresh.GetAttr("timeout"))
+	s.SkipsUnread = text(refresh.GetAttr("on_unknown")) == SkipUnknown
 	if d.settings != nil {
 		l.checkSettings(d.settings.Body, v, s)
 	}
@@ -84,6 +83,15 @@ func (l *loader) refuseReferences(bad map[hclsyntax.Expression]bool, body *hclsy
 				"Write a literal value: vmctl reads it before it evaluates any expression."))
 		}
 	}
+}
+
+// timeOf returns a number of seconds, 0 if it is null or unknown.
+func timeOf(v cty.Value) time.Duration {
+	if v.IsNull() || !v.IsKnown() {
+		return 0
+	}
+	seconds, _ := v.AsBigFloat().Int64()
+	return time.Duration(seconds) * time.Second
 }
 
 // text returns a string value, "" if it is null or unknown.

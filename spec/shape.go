@@ -109,7 +109,7 @@ type Block struct {
 	Version       int      // of a kind: how often the form of its recorded values changed in a way that other builds cannot read; from 1
 	Doc           string
 
-	fixed *fixed // nil: the shape is not in a table of shapes
+	fixed func() *fixed // nil: the shape is not in a table of shapes
 }
 
 // In says where the objects of a kind live: inside of another object, or on this host.

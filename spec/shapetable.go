@@ -52,9 +52,28 @@ var vmctlShape = Block{
 				},
 			},
 		},
+		{
+			Name: "refresh",
+			Doc:  "How what exists is read.",
+			Attrs: []Attr{
+				{
+					Name: "timeout", Type: cty.Number, Unit: Duration, Min: 1,
+					Doc: "How long the reading of one system may take: a host, or the inside of a virtual machine; as long as its provider allows when left out.",
+				},
+				{
+					Name: "on_unknown", Type: cty.String, Default: cty.StringVal(RefuseUnknown), OneOf: []string{RefuseUnknown, SkipUnknown},
+					Doc: "What to do where something cannot be read: refuse the whole plan, or skip that, with what depends on it.",
+				},
+			},
+		},
 	},
-	Later: []string{"refresh"},
 }
+
+// The values of on_unknown.
+const (
+	RefuseUnknown = "refuse"
+	SkipUnknown   = "skip"
+)
 
 var variableShape = Block{
 	Name: "variable",

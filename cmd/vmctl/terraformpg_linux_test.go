@@ -198,9 +198,10 @@ func (p *postgres) names() []string {
 	return slices.DeleteFunc(p.says("SELECT name FROM "+p.schema+".states ORDER BY name;"), func(name string) bool { return name == "" })
 }
 
-// textOf returns the state of the one workspace whose name has a part.
-func (p *postgres) textOf(part string) string {
+// stateOfA returns the state of the one workspace of vm.a.
+func (p *postgres) stateOfA() string {
 	p.t.Helper()
+	const part = "--a--"
 	found := slices.DeleteFunc(p.names(), func(name string) bool { return !strings.Contains(name, part) })
 	if len(found) != 1 {
 		p.t.Fatalf("workspaces with %s: %v of %v", part, found, p.names())
@@ -273,8 +274,10 @@ func (s *pgSite) types(out, after string) string {
 	s.killed.t.Helper()
 	command, _, _ := strings.Cut(textAfter(out, after), "\n")
 	cmd := exec.Command("sh", "-c", command)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CHECKPOINT_DISABLE=1", "PG_CONN_STR=" + s.connection(pgEscaped), "PG_SCHEMA_NAME=states",
-		"PROGRAM=" + s.terraform.path, "STANDIN=" + s.killed.dir}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CHECKPOINT_DISABLE=1", "PG_CONN_STR=" + s.connection(pgEscaped), "PG_SCHEMA_NAME=states",
+		"PROGRAM=" + s.terraform.path, "STANDIN=" + s.killed.dir,
+	}
 	said, err := cmd.CombinedOutput()
 	if command == "" || err != nil {
 		s.killed.t.Fatalf("%s: %v\n%s", command, err, said)
@@ -321,12 +324,12 @@ func testPGLife(t *testing.T, program terraformProgram) {
 	s.write("main.vmctl.hcl", strings.Replace(pgSpec, `"one"`, `"two"`, 1))
 	s.quiet(func() { s.demands(s.run(2, plan...), "terraform: replace terraform_data.vm") })
 	s.run(0, apply...)
-	if text := s.textOf("--a--"); !strings.Contains(text, `"two"`) {
+	if text := s.stateOfA(); !strings.Contains(text, `"two"`) {
 		t.Errorf("the state of a is\n%s", text)
 	}
 
 	// A workspace that is gone.
-	gone := s.textOf("--a--")
+	gone := s.stateOfA()
 	s.says("DELETE FROM states.states WHERE name LIKE '%--a--%';")
 	var out string
 	s.quiet(func() {
@@ -336,7 +339,7 @@ func testPGLife(t *testing.T, program terraformProgram) {
 	})
 	s.initialise()
 	s.types(out, "put its state of the last apply back: ")
-	if text := s.textOf("--a--"); idOf(text) != idOf(gone) {
+	if text := s.stateOfA(); idOf(text) != idOf(gone) {
 		t.Errorf("the state of a was\n%s\nand is\n%s", gone, text)
 	}
 	s.quiet(func() { s.demands(s.run(0, plan...), "No changes") })
@@ -345,7 +348,7 @@ func testPGLife(t *testing.T, program terraformProgram) {
 	s.run(0, "state", "rm", "--force", "vm.a")
 	s.quiet(func() { s.demands(s.run(2, plan...), "vm.a") })
 	s.run(0, apply...)
-	if text := s.textOf("--a--"); idOf(text) != idOf(gone) {
+	if text := s.stateOfA(); idOf(text) != idOf(gone) {
 		t.Errorf("it was made anew:\n%s", text)
 	}
 	s.run(0, "destroy", "--auto-approve", "--target=vm.a")
@@ -378,7 +381,7 @@ func (s *pgSite) initialise() {
 // tofuCreation returns the key of the lock with which OpenTofu makes a workspace in the schema of the tests.
 func tofuCreation() int64 {
 	sum := fnv.New32()
-	_, _ = sum.Write([]byte("states\x00states")) //nolint:errcheck // never fails
+	_, _ = sum.Write([]byte("states\x00states"))
 	return -int64(sum.Sum32())
 }
 
@@ -516,7 +519,7 @@ func testPGSecret(t *testing.T, program terraformProgram) {
 		{s.connection(pgEscaped + "x"), "password authentication failed"},
 		{strings.Replace(s.connection(pgEscaped), "@/", "@[/", 1), "missing ']' in host"},
 		{"vmctl:" + pgPassword + "@host/x", "missing"},
-		{"host=" + s.postgres.dir + " user=vmctl password=some CANARYACCESS", "missing"},
+		{"host=" + s.dir + " user=vmctl password=some CANARYACCESS", "missing"},
 	} {
 		s.environ[0] = "VMCTL_VAR_connection=" + wrong.connection
 		for _, args := range [][]string{{"apply", "--auto-approve"}, {"plan", "--detailed-exitcode"}} {

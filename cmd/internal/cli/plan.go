@@ -210,7 +210,7 @@ func (a *app) offer(m mission, plan *planner.Plan) string {
 	for i := range plan.Changes {
 		c := &plan.Changes[i]
 		switch {
-		case c.Blocked != nil && c.Blocked.Kind() != planner.Retained:
+		case c.Blocked != nil && c.Blocked.Kind() != planner.Retained && !c.Blocked.Skipped:
 			blocked[c.Address.String()] = true
 			if c.Record != nil || c.Want != nil { // not an orphan, which goes with what it is inside of
 				f.excludes = append(f.excludes, c.Address.String())

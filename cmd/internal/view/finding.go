@@ -82,7 +82,7 @@ func says(b *planner.Block, f providers.Finding) bool {
 	if f.Kind == providers.FindBusy {
 		return !slices.ContainsFunc(f.Evidence, func(who string) bool { return !strings.Contains(b.Error(), who) })
 	}
-	return f.Kind == providers.FindUnknown && b.Kind() == planner.Unknown
+	return f.Kind == providers.FindUnknown && b.Cause == planner.CauseUnknown
 }
 
 // subject names the address, object and claim of a finding.

@@ -130,7 +130,7 @@ func counts(s planner.Summary, tidy int) string {
 	for _, b := range []struct {
 		n    int
 		word string
-	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}, {s.Retained, "retained"}, {s.Deferred, "deferred"}, {s.Inapplicable, "not applicable"}} {
+	}{{s.Blocked, "blocked"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}, {s.Retained, "retained"}, {s.Skipped, "skipped"}, {s.Deferred, "deferred"}, {s.Inapplicable, "not applicable"}} {
 		if b.n > 0 {
 			blocks = append(blocks, fmt.Sprintf("%d %s", b.n, b.word))
 		}
@@ -174,6 +174,9 @@ func (p *page) ending(plan *planner.Plan, o PlanOptions) {
 		p.put(0, 0, in(bold, "No changes."), txt(" What was found needs no step."))
 	case plan.Forbidden():
 		p.forbidden(plan, o)
+	case plan.Summary.Skipped > 0 && len(plan.Steps)+len(plan.Deferred)+plan.Summary.Retained == 0:
+		p.blank()
+		p.put(0, 0, in(bold, "No changes."), txt(" What could not be read is left out, with what depends on it."))
 	case o.Offer.Running:
 		p.blank()
 	default:

@@ -91,7 +91,7 @@ type KeysDocument struct {
 
 // BlockDocument is the block of a change as JSON: the reason why it must not happen.
 type BlockDocument struct {
-	Kind   string   `json:"kind"`  // blocked | refused | unknown
+	Kind   string   `json:"kind"`  // blocked | refused | unknown | retained | skipped
 	Cause  string   `json:"cause"` // docs/blocked.md
 	Reason string   `json:"reason"`
 	Next   []string `json:"next"`
@@ -141,7 +141,7 @@ func PlanJSON(p *planner.Plan, own OwnFlags) PlanDocument {
 }
 
 func summaryJSON(s planner.Summary) map[string]int {
-	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "retained": s.Retained, "deferred": s.Deferred, "not_applicable": s.Inapplicable}
+	all := map[string]int{"blocked": s.Blocked, "refused": s.Refused, "unknown": s.Unknown, "retained": s.Retained, "skipped": s.Skipped, "deferred": s.Deferred, "not_applicable": s.Inapplicable}
 	for _, l := range looks {
 		all[string(l.action)] = s.Actions[l.action]
 	}

@@ -108,7 +108,7 @@ func summaryOf(d PlanDocument) (s planner.Summary) {
 	for _, l := range looks {
 		s.Actions[l.action] = d.Summary[string(l.action)]
 	}
-	s.Blocked, s.Refused, s.Unknown, s.Retained, s.Deferred = d.Summary["blocked"], d.Summary["refused"], d.Summary["unknown"], d.Summary["retained"], d.Summary["deferred"]
+	s.Blocked, s.Refused, s.Unknown, s.Retained, s.Skipped, s.Deferred = d.Summary["blocked"], d.Summary["refused"], d.Summary["unknown"], d.Summary["retained"], d.Summary["skipped"], d.Summary["deferred"]
 	return s
 }
 

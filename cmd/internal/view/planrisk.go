@@ -43,7 +43,11 @@ func risksOf(plan *planner.Plan, own OwnFlags) []risk {
 	worst := worstRisks(plan)
 	for i, c := range plan.Changes {
 		if b := c.Blocked; b != nil {
-			blocked = gather(blocked, risk{word: string(b.Kind()), style: red, says: b.Error(), next: own.Advice(b.Next)}, c)
+			style := red
+			if b.Skipped {
+				style = yellow
+			}
+			blocked = gather(blocked, risk{word: string(b.Kind()), style: style, says: b.Error(), next: own.Advice(b.Next)}, c)
 			continue
 		}
 		switch worst[i] {
