@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
 	"vmctl/internal/parallel"
 	"vmctl/providers"
@@ -23,6 +25,7 @@ type Objects struct {
 	settings providers.Settings
 	c        *connection
 	contents contents
+	sleep    func(context.Context, time.Duration) error
 }
 
 var (
@@ -30,7 +33,7 @@ var (
 	_ guard.Driver       = (*Objects)(nil)
 )
 
-func newObjects(s providers.Settings) (*Objects, error) {
+func newObjects(s providers.Settings, h Host) (*Objects, error) {
 	c, err := newConnection(s.Via.Address.String(), func(ctx context.Context) (net.Conn, error) {
 		g, err := s.Via.Enter(ctx)
 		if err != nil {
@@ -41,7 +44,11 @@ func newObjects(s providers.Settings) (*Objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Objects{settings: s, c: c}, nil
+	p := &Objects{settings: s, c: c, sleep: h.Sleep}
+	if p.sleep == nil {
+		p.sleep = clock.Sleep
+	}
+	return p, nil
 }
 
 // Close implements providers.Provider.
