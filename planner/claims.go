@@ -144,10 +144,13 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 	c := &o.plan.Changes[t.change]
 	own := c.Object != nil && held.object.ID == c.Object.ID && held.object.Kind == c.Object.Kind
 	made := held.object.ID == c.ID && held.object.Kind == c.Kind
-	if own || made || c.Blocked != nil || !held.concerns(t, c) || o.endsWithParent(group.system) {
+	if own || made || c.Blocked != nil || !held.concerns(t, c) {
 		return false
 	}
 	i, planned := o.objects[held.object]
+	if o.endsWithParent(group.system) {
+		return !planned && t.ends() && o.leave(t.change)
+	}
 	if planned && o.sinkFrees(i, held.claim) || h.unlocks(group, held.claim) {
 		if slices.Contains(c.Awaits, t.claim) {
 			return false
@@ -168,6 +171,21 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 		}
 	}
 	return o.retain(t, held) || o.block(t.change, o.heldBlock(t, held))
+}
+
+// leave lets an object of an engine that somebody else uses, and that nobody can remove before, go with the machine around it. It
+// reports whether that is new.
+func (o *orderer) leave(i int) bool {
+	if o.left[i] || !natures[o.plan.Changes[i].Inside.Kind].isFound {
+		return false
+	}
+	o.left[i] = true
+	return true
+}
+
+// goesAlong reports whether an object is not removed by itself, because it goes with the machine around its engine.
+func (o *orderer) goesAlong(i int) bool {
+	return o.left[i] && o.endsWithParent(o.plan.Changes[i].System)
 }
 
 // endsWithParent reports whether what is inside of a system ends with the object around it: that

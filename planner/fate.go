@@ -365,10 +365,12 @@ func comesUp(steps []providers.Step) bool {
 }
 
 // releasing returns the steps that release an object before a step lowers what it is inside of, and
-// those that resume it once that is up again. There are none if the object itself is removed.
+// those that resume it once that is up again. There are none if the object itself is removed, or waits for its successor:
+// its own steps take it down.
 func (o *orderer) releasing(i int) (release, resume []providers.Step, err error) {
 	c := &o.plan.Changes[i]
-	if !c.observed || o.lowered(i) < 0 || removes(o.steps(i)) {
+	replaced := c.Action == providers.ReplaceIt && c.To == nil && c.with == (spec.Address{}) && len(o.steps(i)) > 0
+	if !c.observed || o.lowered(i) < 0 || removes(o.steps(i)) || replaced {
 		return nil, nil, nil
 	}
 	change := c.Change

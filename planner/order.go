@@ -67,6 +67,7 @@ type orderer struct {
 	begun map[spec.Address]bool // addresses of which an earlier run did not end a step
 	late  map[int]spec.Address  // changes that wait for a later round, with the object that has to be ready
 	idle  map[int]string        // changes that are not carried out, with the reason: what they are inside of goes down or stays off
+	left  map[int]bool          // changes whose objects nobody can remove, because others use them
 	nodes []*node
 	own   map[int][]*node // the nodes of each change
 	// yielding lists, for each step, the steps that wait for it only because its record names
@@ -105,7 +106,7 @@ func newOrderer(d Delta, w *World) *orderer {
 	o := &orderer{
 		plan: &Plan{Project: d.Project, Serial: d.Serial, Changes: d.Changes, Checks: d.Checks, Findings: slices.Clone(d.Findings), Known: d.known}, delta: d, world: w,
 		index: map[spec.Address]int{}, objects: map[*providers.Object]int{}, made: make([][]providers.Step, len(d.Changes)),
-		begun: interrupted(d.Findings), late: map[int]spec.Address{}, idle: map[int]string{}, inside: make([][]int, len(d.Changes)),
+		begun: interrupted(d.Findings), late: map[int]spec.Address{}, idle: map[int]string{}, left: map[int]bool{}, inside: make([][]int, len(d.Changes)),
 	}
 	for i := range o.plan.Changes {
 		c := &o.plan.Changes[i]
@@ -255,7 +256,7 @@ func (o *orderer) active(i int) bool {
 
 // steps returns the steps of a change that is carried out, and none for any other change.
 func (o *orderer) steps(i int) []providers.Step {
-	if !o.active(i) {
+	if !o.active(i) || o.goesAlong(i) {
 		return nil
 	}
 	return o.made[i]
@@ -398,7 +399,11 @@ func (o *orderer) alone(i int) []string {
 			if !writes && (c.Alters() || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
 				ops = append(ops, OpRecord)
 			}
-		case providers.Create, providers.ReplaceIt, providers.Destroy, providers.Release, providers.NoOp:
+		case providers.Destroy:
+			if o.goesAlong(i) {
+				ops = append(ops, OpForget)
+			}
+		case providers.Create, providers.ReplaceIt, providers.Release, providers.NoOp:
 		}
 	}
 	if o.begun[c.Address] {
@@ -444,6 +449,9 @@ func (o *orderer) conclude() {
 	for i := range p.Changes {
 		p.Changes[i].Provisions = p.Changes[i].provisions()
 		c := p.Changes[i]
+		if o.active(i) && o.goesAlong(i) {
+			c.Reason = "others use it: it goes with what is around its engine"
+		}
 		until, late := o.late[i]
 		why, idle := o.idle[i]
 		moved[i] = -1

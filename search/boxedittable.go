@@ -120,8 +120,12 @@ var boxEditTable = []editKind{
 
 // allEdits returns every way in which the search changes a spec of a host.
 func (m model) allEdits() []editKind {
-	if m.boxless {
-		return editTable
+	all := editTable
+	if !m.boxless {
+		all = slices.Concat(all, boxEditTable)
 	}
-	return slices.Concat(editTable, boxEditTable)
+	if !m.itemless {
+		all = slices.Concat(all, itemEditTable)
+	}
+	return all
 }

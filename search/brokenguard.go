@@ -30,6 +30,12 @@ const (
 	BreakWork    Guard = "9" // work is looked for once more before what it is in goes with a VM that is replaced
 )
 
+// The guards of containers. Law 2 needs both: without them an apply without faults fails.
+const (
+	BreakPark Guard = "park" // a container gives its name to its successor
+	BreakUse  Guard = "use"  // what a container of others uses is not removed
+)
+
 // brokenProvider is a provider with one guard broken.
 type brokenProvider struct {
 	providers.Provider
@@ -56,7 +62,13 @@ func (s *brokenProvider) Observe(ctx context.Context, q providers.Query) (provid
 				ID: project.Lineage(), Of: "other", Address: spec.Address{Kind: spec.VM, Name: fmt.Sprintf("noise%d", *s.count)},
 			},
 		})
-	case BreakEffect, BreakStart, BreakForeign, BreakVerdict, BreakStop, BreakRelease, BreakWork:
+	case BreakUse:
+		for i := range inv.Objects {
+			if o := &inv.Objects[i]; o.Kind == spec.Container && o.Owner == nil {
+				o.Holds = nil
+			}
+		}
+	case BreakEffect, BreakStart, BreakForeign, BreakVerdict, BreakStop, BreakRelease, BreakWork, BreakPark:
 	}
 	return inv, err
 }
@@ -74,6 +86,12 @@ func (s *brokenProvider) Steps(c providers.Change) ([]providers.Step, error) {
 		steps = append([]providers.Step{down}, steps...)
 		for i := range steps[1:] {
 			steps[i+1].After = []int{i}
+		}
+	case s.guard == BreakPark && c.Kind == spec.Container:
+		for i := range steps {
+			if steps[i].Op == "park" {
+				steps[i].Op = "stop"
+			}
 		}
 	case s.guard == BreakRelease && c.Action == providers.Release:
 		return nil, err

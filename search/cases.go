@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"vmctl/planner"
+	"vmctl/spec"
 )
 
 // KillPoints kills an apply before each entry of its journal, in a fixed number of cases, and
@@ -143,7 +144,7 @@ func (b *harness) identities() (objects []string, blocked int) {
 	objects = []string{}
 	for _, system := range world.Systems() {
 		for i := range system.Inventory.Objects {
-			if o := &system.Inventory.Objects[i]; planner.MarkingOf(o, project) == planner.Ours {
+			if o := &system.Inventory.Objects[i]; planner.MarkingOf(o, project) == planner.Ours && o.Kind != spec.Engine && o.Kind != spec.Image { // their records are the ownership
 				objects = append(objects, fmt.Sprintf("%s %s", o.Kind, o.ID))
 			}
 		}

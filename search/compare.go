@@ -30,11 +30,12 @@ func (b *harness) compare(law string, world *planner.World, blocked map[spec.Add
 			address, _, _ := strings.Cut(line, " ")
 			a, err := spec.ParseAddress(address)
 			b.must(err)
-			return blocked[a] != "" || stays[a.String()] || stays[a.Block().String()] || b.model.isBoxIn(a, func(outer string) bool {
+			isBlocked := func(outer string) bool {
 				o, err := spec.ParseAddress(outer)
 				b.must(err)
 				return blocked[o] != ""
-			})
+			}
+			return blocked[a] != "" || stays[a.String()] || stays[a.Block().String()] || b.model.isBoxIn(a, isBlocked) || b.model.isItemIn(a, isBlocked)
 		})
 	}
 	if diff := cmp.Diff(free(b.expectedWorld(world)), free(b.observedWorld(world))); diff != "" {
@@ -71,6 +72,7 @@ func (b *harness) expectedWorld(world *planner.World) []string {
 		all = append(all, fmt.Sprintf("disk.%s %dMiB %s", label, d.size, d.format))
 	}
 	all = append(all, b.model.expectedBoxes()...)
+	all = append(all, b.model.expectedItems()...)
 	slices.Sort(all)
 	return all
 }
@@ -83,7 +85,7 @@ func (b *harness) cmdline(world *planner.World, v vm) string {
 	}
 	for _, system := range world.Systems() {
 		for _, o := range system.Inventory.Objects {
-			if o.Owner == nil || o.Owner.Of != o.ID || b.addressOf(&o) != (spec.Address{Kind: spec.VM, Name: v.source}) || o.Running == nil || !*o.Running {
+			if o.Owner == nil || o.Owner.Of != o.ID || b.addressOf(&o, system.Inside) != (spec.Address{Kind: spec.VM, Name: v.source}) || o.Running == nil || !*o.Running {
 				continue
 			}
 			if v.attr == "name" {
@@ -108,7 +110,7 @@ func (b *harness) observedWorld(world *planner.World) []string {
 			if b.isHalfImported(&o) {
 				continue
 			}
-			a := b.addressOf(&o)
+			a := b.addressOf(&o, system.Inside)
 			switch o.Kind { //nolint:exhaustive // the search has no other kinds
 			case spec.VM:
 				name := o.Name
@@ -140,6 +142,21 @@ func (b *harness) observedWorld(world *planner.World) []string {
 				all = append(all, line)
 			case spec.Disk:
 				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
+			case spec.Engine, spec.Image, spec.Volume, spec.Container:
+				x, wanted := b.model.items[a.Name]
+				if wanted && !b.model.isItemSeen(a.Name) { // it is still where it was, perhaps
+					continue
+				}
+				seen := itemOf{
+					in: system.Inside.Name, name: o.Name, alien: text(o.Attrs, "type") == "containerd",
+					image: strings.TrimPrefix(text(o.Attrs, "image"), "image."), state: text(o.Attrs, "state"), memory: number(o.Attrs, "memory"),
+				}
+				if o.Kind == spec.Image {
+					seen.name = strings.TrimSuffix(strings.TrimPrefix(string(o.ID), "docker.io/demo/"), ":1")
+				} else if x.name == "" {
+					seen.name = "*"
+				}
+				all = append(all, itemLine(a.String(), seen))
 			case box.Kind, desk.Kind:
 				if _, wanted := b.model.boxes[a.Name]; wanted && !b.model.isSeen(a.Name) { // it is still where it was, perhaps
 					continue
@@ -164,10 +181,10 @@ func runsOtherwise(o *providers.Object, anything map[string]bool) []string {
 }
 
 // addressOf returns the address of an object by its record, else by its mark: an apply rewrites
-// the mark of a moved object.
-func (b *harness) addressOf(o *providers.Object) spec.Address {
+// the mark of a moved object. Images of several engines have the same ID.
+func (b *harness) addressOf(o *providers.Object, inside spec.Address) spec.Address {
 	for a, r := range b.store.snapshot.Records {
-		if r.ID == string(o.ID) && a.Kind == o.Kind {
+		if r.ID == string(o.ID) && a.Kind == o.Kind && (o.Kind != spec.Image || r.Inside == inside) {
 			return a
 		}
 	}

@@ -59,6 +59,9 @@ func (d *drawing) pick(from []string, what string) string { return from[below(d.
 func (d *drawing) edits(count int) {
 	for try := 0; try < 6*count && count > 0; try++ {
 		all := d.m.allEdits()
+		if !d.m.itemless && below(d.t, 3, "in an engine") > 0 {
+			all = itemEditTable
+		}
 		e := all[below(d.t, len(all), "edit")]
 		if d.hasDesks() && below(d.t, 6, "around a desk") == 0 { // few edits end what is around other objects
 			e = aroundDesk
@@ -120,6 +123,9 @@ func (d *drawing) base() {
 	}
 	if !d.m.boxless {
 		d.baseBoxes()
+	}
+	if !d.m.itemless {
+		d.baseItems()
 	}
 	d.edits(below(d.t, 5, "base edits"))
 	d.m, d.moves, d.classes = d.m.settled(), nil, nil
@@ -248,6 +254,12 @@ func (d *drawing) rename(from, to string) bool {
 		}
 		d.m.vms[label] = o
 	}
+	for label, x := range d.m.items {
+		if itemKind(label) == spec.Engine && x.in == from {
+			x.in = to
+		}
+		d.m.items[label] = x
+	}
 	for label, x := range d.m.boxes {
 		if x.in == "vm."+from {
 			x.in = "vm." + to
@@ -278,6 +290,9 @@ func (d *drawing) drop(label string) {
 		}
 		d.m.vms[other] = v
 	}
+	for _, engine := range d.m.itemsOf(spec.Engine, func(x item) bool { return x.in == label }) {
+		d.dropItem(engine)
+	}
 	for _, inner := range d.m.boxLabels(func(_ string, x boxBlock) bool { return x.in == "vm."+label }) {
 		d.dropBox(inner)
 	}
@@ -305,7 +320,7 @@ type RandomEdit struct {
 // Draw draws a spec and some edits of it. Both spec files begin with a header.
 func Draw(t *rapid.T, header string) RandomEdit {
 	d := &drawing{t: t, m: newModel()}
-	d.m.boxless = true // only tests have that kind
+	d.m.boxless, d.m.itemless = true, true // the caller has only VMs and disks
 	d.base()
 	out := RandomEdit{Before: d.m.hcl(header)}
 	recorded := d.m.instances()

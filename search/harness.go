@@ -94,8 +94,9 @@ type harness struct {
 	masker    mask.Masker
 	halted    bool // the run
 	lowered   map[spec.Address]bool
-	plan      *planner.Plan // that is carried out
-	broken    string        // what broke law 5; "": nothing
+	restored  map[spec.Address]bool // containers that are as they were, because their successors could not be made
+	plan      *planner.Plan         // that is carried out
+	broken    string                // what broke law 5; "": nothing
 	log       []string
 	ctx       context.Context //nolint:containedctx // of the whole case
 }
@@ -234,7 +235,7 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 		b.host.Strike(b.faults)
 		defer b.host.Strike(nil)
 	}
-	b.halted, b.lowered, b.broken = false, map[spec.Address]bool{}, ""
+	b.halted, b.lowered, b.restored, b.broken = false, map[spec.Address]bool{}, map[spec.Address]bool{}, ""
 	j := b.store.open()
 	s := j.Snapshot()
 	moves := planner.Moves(c, s)

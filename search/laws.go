@@ -30,11 +30,12 @@ func (b *harness) checkPlan(p *planner.Plan, w *planner.World) {
 	}
 	for i, s := range p.Steps {
 		c := &p.Changes[s.Change]
-		off := c.Change.Want != noValue && !isTrue(c.Change.Want, "running")
+		off := c.Change.Want != noValue && isToBeDown(c)
+		stops := c.Kind == spec.Container && off // a live edit of its state
 		switch {
 		case c.Blocked != nil && s.Phase != providers.PhaseRelease && s.Phase != providers.PhaseResume: // it shares the fate of what it is inside of
 			b.failf("1", "step %s of %s, which is blocked", s.Op, s.Address)
-		case c.Action == providers.Update && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRemove):
+		case c.Action == providers.Update && !stops && (s.Phase == providers.PhaseDown || s.Phase == providers.PhaseRemove):
 			b.failf("4", "%s is shown as live, and is %s", s.Address, s.Phase)
 		case c.Action == providers.RestartIt && s.Phase == providers.PhaseRemove:
 			b.failf("4", "%s is shown as a restart, and is removed", s.Address)
@@ -49,11 +50,20 @@ func (b *harness) checkPlan(p *planner.Plan, w *planner.World) {
 	}
 }
 
+// isToBeDown reports whether the object of a change is not to run once the change is carried out.
+func isToBeDown(c *planner.Change) bool {
+	if c.Kind == spec.Container {
+		return text(c.Change.Want, "state") == "created"
+	}
+	return c.Kind != spec.Engine && !isTrue(c.Change.Want, "running")
+}
+
 // isOpen reports whether an object of a record was seen, and runs.
 func isOpen(w *planner.World, r state.Record) bool {
 	return slices.ContainsFunc(w.Systems(), func(s *planner.System) bool {
 		return s.Inside == r.Inside && slices.ContainsFunc(s.Inventory.Objects, func(o providers.Object) bool {
-			return o.Kind == r.Kind && string(o.ID) == r.ID && o.Running != nil && *o.Running
+			up := o.Running != nil && *o.Running || o.Kind == spec.Container && text(o.Attrs, "state") != "created"
+			return o.Kind == r.Kind && string(o.ID) == r.ID && up
 		})
 	})
 }
@@ -72,6 +82,11 @@ func isInside(s *state.Snapshot, a, outer spec.Address) bool {
 	return false
 }
 
+// isLetGo reports whether a step lets go of the object of its change, removes it, or takes it down for its successor.
+func isLetGo(c *planner.Change, s planner.Step) bool {
+	return s.Phase == providers.PhaseRelease || s.Phase == providers.PhaseRemove || s.Phase == providers.PhaseDown && c.Action == providers.ReplaceIt
+}
+
 // checkReleased checks that a step that takes an object down waits for the release or the removal of
 // all objects inside of it, the inner ones first: law 8.
 func (b *harness) checkReleased(p *planner.Plan, w *planner.World, step int) {
@@ -79,7 +94,7 @@ func (b *harness) checkReleased(p *planner.Plan, w *planner.World, step int) {
 	outer := p.Steps[step].Address
 	for _, s := range p.Steps {
 		child := &p.Changes[s.Change]
-		if !slices.Contains(child.Around, outer) || s.Phase != providers.PhaseRelease && s.Phase != providers.PhaseRemove {
+		if !slices.Contains(child.Around, outer) || !isLetGo(child, s) {
 			continue
 		}
 		if !comesAfter(p, step, s.ID) {
@@ -92,7 +107,7 @@ func (b *harness) checkReleased(p *planner.Plan, w *planner.World, step int) {
 	}
 	for a, r := range b.store.snapshot.Records {
 		if isInside(b.store.snapshot, a, outer) && !r.Reserved && isOpen(w, r) && !slices.ContainsFunc(p.Steps, func(s planner.Step) bool {
-			return s.Address == a && (s.Phase == providers.PhaseRelease || s.Phase == providers.PhaseRemove)
+			return s.Address == a && isLetGo(&p.Changes[s.Change], s)
 		}) {
 			b.failf("8", "%s %s, and %s is not let go of", p.Steps[step].Op, outer, a)
 		}
@@ -185,6 +200,9 @@ func (b *harness) onEvent(e executor.Event) {
 			b.broken = fmt.Sprintf("%s %s began after the run was stopped", e.Step.Op, e.Step.Address)
 		}
 	case executor.StepFailed:
+		if e.Failure.Restored {
+			b.restored[e.Step.Address] = true
+		}
 		b.halted = b.halted || !b.keepGoing
 	case executor.StepProgress, executor.StepWaiting, executor.StepWarned, executor.ConditionChanged:
 	}
@@ -208,7 +226,7 @@ func (b *harness) checkDown(p *planner.Plan, s executor.Summary) {
 	if b.broken != "" {
 		b.failf("5", "%s", b.broken)
 	}
-	up := map[spec.Address]bool{}
+	up := maps.Clone(b.restored)
 	for _, r := range s.Done {
 		if isUp(r.Step.Phase) {
 			up[r.Step.Address] = true

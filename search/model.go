@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"vmctl/providers/providertest/box"
+	"vmctl/spec"
 )
 
 // model is a spec as the search draws it. Labels are the keys of its maps.
@@ -16,13 +17,15 @@ type model struct {
 	vms     map[string]vm
 	disks   map[string]disk
 	boxes   map[string]boxBlock
+	items   map[string]item
 	moved   [][2]string // from and to, as a spec writes them
 	removed []string    // addresses that their removed block lets go of
 	ended   []string    // addresses that their removed block destroys
 	imports [][2]string // addresses, and the names of objects that others made
 
 	provider string // that every block refers to
-	boxless  bool   // nothing is managed inside of its VMs
+	boxless  bool   // there are no boxes and desks
+	itemless bool   // there are no engines
 }
 
 // vm is a vm block. With keys it has a for_each.
@@ -61,7 +64,7 @@ type disk struct {
 }
 
 func newModel() model {
-	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, boxes: map[string]boxBlock{}}
+	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, boxes: map[string]boxBlock{}, items: map[string]item{}}
 }
 
 // modelFor returns an empty model for a host.
@@ -69,13 +72,14 @@ func modelFor(h Host) model {
 	m := newModel()
 	m.provider = "provider." + h.Type.Name + ".here"
 	_, boxes := h.Inside[box.Kind]
-	m.boxless = !boxes
+	_, engines := h.Inside[spec.Engine]
+	m.boxless, m.itemless = !boxes, !engines
 	return m
 }
 
 func (m model) clone() model {
 	c := model{
-		provider: m.provider, boxless: m.boxless,
+		provider: m.provider, boxless: m.boxless, itemless: m.itemless, items: maps.Clone(m.items),
 		vms: maps.Clone(m.vms), disks: maps.Clone(m.disks), boxes: maps.Clone(m.boxes),
 		moved: slices.Clone(m.moved), removed: slices.Clone(m.removed), ended: slices.Clone(m.ended), imports: slices.Clone(m.imports),
 	}
@@ -108,6 +112,9 @@ func (m model) hcl(header string) string {
 	}
 	for _, label := range m.boxLabels(nil) {
 		m.boxes[label].write(&b, label)
+	}
+	for _, label := range slices.Sorted(maps.Keys(m.items)) {
+		m.items[label].write(&b, label)
 	}
 	for _, move := range m.moved {
 		fmt.Fprintf(&b, "moved {\n  from = %s\n  to   = %s\n}\n", move[0], move[1])
@@ -271,7 +278,7 @@ func (m model) valid() bool {
 			}
 		}
 	}
-	if !m.boxesAreValid() {
+	if !m.boxesAreValid() || !m.itemsAreValid() {
 		return false
 	}
 	for _, move := range m.moved {
@@ -311,6 +318,9 @@ func (m model) needsOf(address string) []string {
 		}
 		return all
 	}
+	if _, label, _ := strings.Cut(address, "."); itemKind(label) != "" && itemAddress(label) == address {
+		return m.itemNeeds(label)
+	}
 	v := m.vms[strings.TrimPrefix(address, "vm.")]
 	for _, other := range v.needs() {
 		all = append(all, "vm."+other)
@@ -342,6 +352,11 @@ func (m model) cyclic() bool {
 	}
 	for label := range m.vms {
 		if visit("vm." + label) {
+			return true
+		}
+	}
+	for label := range m.items {
+		if visit(itemAddress(label)) {
 			return true
 		}
 	}

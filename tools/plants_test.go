@@ -98,6 +98,7 @@ func plants() []plant {
 
 		{rule: "search", dir: "search", imp: "vmctl/providers/sim"},
 		{dir: "search", imp: "vmctl/executor"},
+		{dir: "search/depot", imp: "net/http"},
 		{dir: "providers/sim", imp: "vmctl/providers/machine"},
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/providers/libvirt"},
 		{rule: "view", dir: "cmd/internal/view", imp: "vmctl/internal/process"},

@@ -65,7 +65,7 @@ func (p *Objects) isBeingRemoved(ctx context.Context, s seen) bool {
 
 // awaitAbsent waits until no list of the engine shows an object that was removed.
 func (p *Objects) awaitAbsent(ctx context.Context, s seen) error {
-	sleep := soonFirst()
+	sleep := p.soonFirst()
 	for {
 		listed, err := p.isListed(ctx, s)
 		if err != nil && ctx.Err() == nil {

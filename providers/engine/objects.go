@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
 	"vmctl/internal/parallel"
 	"vmctl/providers"
@@ -26,6 +28,7 @@ type Objects struct {
 	contents contents
 	loads    loads
 	prepared sync.Map // of an address of an image: its new content, by a name or its ID
+	sleep    func(context.Context, time.Duration) error
 }
 
 var (
@@ -33,7 +36,7 @@ var (
 	_ guard.Driver       = (*Objects)(nil)
 )
 
-func newObjects(s providers.Settings) (*Objects, error) {
+func newObjects(s providers.Settings, h Host) (*Objects, error) {
 	c, err := newConnection(s.Via.Address.String(), func(ctx context.Context) (net.Conn, error) {
 		g, err := s.Via.Enter(ctx)
 		if err != nil {
@@ -44,7 +47,11 @@ func newObjects(s providers.Settings) (*Objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Objects{settings: s, c: c}, nil
+	p := &Objects{settings: s, c: c, sleep: h.Sleep}
+	if p.sleep == nil {
+		p.sleep = clock.Sleep
+	}
+	return p, nil
 }
 
 // Close implements providers.Provider.

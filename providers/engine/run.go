@@ -14,7 +14,6 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/internal/clock"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guard"
@@ -53,7 +52,7 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if _, err := j.p.c.ContainerStart(ctx, j.seen.id, client.ContainerStartOptions{}); err != nil {
 		return nil, j.failed(err)
 	}
-	if err := clock.Sleep(ctx, watched); err != nil {
+	if err := j.p.sleep(ctx, watched); err != nil {
 		return nil, err
 	}
 	now, err := j.p.inspect(ctx, j.seen.id)
@@ -119,7 +118,7 @@ func (j *job) healthy(ctx context.Context) (*guard.Outcome, error) {
 			said = now.health
 			j.log(providers.Progress{Text: "its health is " + said})
 		}
-		if clock.Sleep(ctx, 250*time.Millisecond) != nil {
+		if j.p.sleep(ctx, 250*time.Millisecond) != nil {
 			f := failure(fmt.Errorf("it is %s, not healthy", said), "%s %s", j.Op, j.Address)
 			f.Outcome, f.Code = providers.Timeout, "unhealthy"
 			return nil, f
@@ -167,7 +166,7 @@ func (j *job) end(ctx context.Context, s *seen) (stop.Result, error) {
 	}
 	policy := stopPolicy(j.Policy)
 	policy.StillSays = providers.Say(fmt.Sprintf("allow force in the stop block of %s, or give it more grace", j.Address))
-	r, err := stop.Stop(ctx, &target{j: j, id: s.id, signal: s.stop}, policy, stop.Clock{Now: time.Now, Sleep: soonFirst()}, j.log)
+	r, err := stop.Stop(ctx, &target{j: j, id: s.id, signal: s.stop}, policy, stop.Clock{Now: time.Now, Sleep: j.p.soonFirst()}, j.log)
 	if err != nil {
 		return r, fmt.Errorf("%s %s: %w", j.Op, j.Address, err)
 	}
@@ -176,12 +175,12 @@ func (j *job) end(ctx context.Context, s *seen) (stop.Result, error) {
 
 // soonFirst returns a function that sleeps, a hundredth of a second the first time and twice as long each further time, up to what it is
 // asked for: most that ends does so at once.
-func soonFirst() func(ctx context.Context, d time.Duration) error {
+func (p *Objects) soonFirst() func(ctx context.Context, d time.Duration) error {
 	next := 10 * time.Millisecond
 	return func(ctx context.Context, d time.Duration) error {
 		now := min(next, d)
 		next = min(2*next, time.Minute)
-		return clock.Sleep(ctx, now)
+		return p.sleep(ctx, now)
 	}
 }
 

@@ -230,15 +230,20 @@ func (s *steps) remove() {
 	}
 }
 
-// release stops a container before the machine of its engine goes down, and starts it once it is up again, if this plan brings
-// it up: else nothing is wanted of the container.
+// release stops a container before the machine of its engine goes down, and starts it, and pauses it, once that is up again, if this
+// plan brings it up: else nothing is wanted of the container.
 func (s *steps) release() {
 	c := s.change
 	if c.Kind != spec.Container || c.Object == nil || ctyread.Text(c.Object.Attrs, "state") == stateCreated {
 		return
 	}
 	s.stop(providers.PhaseRelease)
-	if to := ctyread.Text(c.Want, "state"); c.Want != cty.NilVal && (to == stateRunning || to == "") {
-		s.add(opStart, providers.PhaseResume, s.now)
+	to := ctyread.Text(c.Want, "state")
+	if c.Want == cty.NilVal || to == stateCreated {
+		return
+	}
+	s.add(opStart, providers.PhaseResume, s.now)
+	if to == statePaused {
+		s.add(opPause, providers.PhaseResume, s.now)
 	}
 }

@@ -9,6 +9,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"vmctl/providers"
 )
@@ -16,6 +17,8 @@ import (
 // Host holds what this host has for engines.
 type Host struct {
 	Docker string // the folder of the configuration of Docker's client; "": it is not known
+	// Sleep waits, between two looks at a container and after it was started. nil: as long as it is asked to.
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Types returns the type of the provider of engines, and that of what is inside of them.
@@ -36,7 +39,7 @@ func Types(h Host) []providers.Type {
 				if s.Via == nil {
 					return nil, errors.New("open the inside of an engine: it is not said of which")
 				}
-				return newObjects(s)
+				return newObjects(s, h)
 			},
 		},
 	}
