@@ -95,7 +95,7 @@ rmdir "$HOME/` + guestCopies + `" "$HOME/.vmctl" 2>/dev/null || :`
 	// guestEndCopiers ends what still works on the copy of a job for a worker that is gone: it would make again what is removed.
 	guestEndCopiers = `
 i=0
-while left=$(grep -ls "VMCTL_JOB_COPIER=$1" /proc/[0-9]*/environ) && [ -n "$left" ]; do
+while left=$(grep -ls "VMCTL_JOB_COPIER=$1" /proc/[0-9]*/environ); [ -n "$left" ]; do
   [ "$i" -lt 100 ] || { echo "what makes its copy does not end:" $left >&2; exit 1; }
   for p in $left; do
     p=${p#/proc/}
