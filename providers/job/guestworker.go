@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -101,6 +102,9 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 	report, unread := w.report(own, r)
 	end := o.with(report, unread)
 	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, end, w.Now()) })
+	if errors.Is(err, fs.ErrNotExist) { // who read that it has ended has removed it while its folder was synced
+		err = nil
+	}
 	if err == nil {
 		err = w.remove(own) // its record tells all now
 	}
