@@ -37,6 +37,11 @@ type Canceller struct {
 	Warn func(error)
 }
 
+// Ask records that the end of a job is wanted.
+func (c Canceller) Ask(ctx context.Context, id ID) (Record, error) {
+	return c.Store.Update(ctx, id, func(r *Record) error { return Ask(r, Cancel{At: c.Now(), By: c.By, Force: c.Force}) })
+}
+
 // Cancel records the intent, requests the end of the job, and waits for its record to end. A job that
 // runs is ended even if the intent cannot be recorded. The error explains an outcome that is a failure.
 func (c Canceller) Cancel(ctx context.Context, id ID) (Record, CancelOutcome, error) {
@@ -47,7 +52,7 @@ func (c Canceller) Cancel(ctx context.Context, id ID) (Record, CancelOutcome, er
 	if before.Status.IsTerminal() {
 		return before, AlreadyTerminal, nil
 	}
-	r, err := c.Store.Update(ctx, id, func(r *Record) error { return Ask(r, Cancel{At: c.Now(), By: c.By, Force: c.Force}) })
+	r, err := c.Ask(ctx, id)
 	var state *StateError
 	switch {
 	case errors.As(err, &state):

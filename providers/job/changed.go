@@ -31,8 +31,20 @@ type tree struct {
 	dirt map[string]string // by path under the top: its state for git, and that of its file
 }
 
-// treeAt returns how a folder under git is now. errNoRepository: it is not under git.
-func treeAt(ctx context.Context, git gitx.Git) (tree, error) {
+// fileStates returns, for each of the paths under a folder, what a write to the file changes.
+type fileStates func(ctx context.Context, top string, paths []string) ([]string, error)
+
+// statesHere is fileStates of this host.
+func statesHere(_ context.Context, top string, paths []string) (states []string, err error) {
+	for _, path := range paths {
+		states = append(states, fileState(filepath.Join(top, filepath.FromSlash(path))))
+	}
+	return states, nil
+}
+
+// tree returns how the folder is now. errNoRepository: it is not under git.
+func (v watched) tree(ctx context.Context) (tree, error) {
+	git := v.git
 	top, err := git.Output(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
 		if gitx.Status(err) == 128 && strings.Contains(err.Error(), "not a git repository") {
@@ -48,11 +60,19 @@ func treeAt(ctx context.Context, git gitx.Git) (tree, error) {
 	if err != nil {
 		return tree{}, err
 	}
+	var paths []string
 	for entry := range bytes.SplitSeq(out, []byte{0}) {
-		state, path := statusEntry(string(entry))
-		if path != "" {
-			t.dirt[path] = state + " " + fileState(filepath.Join(top, filepath.FromSlash(path)))
+		if state, path := statusEntry(string(entry)); path != "" {
+			paths = append(paths, path)
+			t.dirt[path] = state
 		}
+	}
+	states, err := v.states(ctx, top, paths)
+	if err != nil {
+		return tree{}, err
+	}
+	for i, path := range paths {
+		t.dirt[path] += " " + states[i]
 	}
 	return t, nil
 }
@@ -107,6 +127,7 @@ func (t tree) since(ctx context.Context, git gitx.Git, before tree) ([]string, e
 // watched is a folder that a job runs in, as it was before.
 type watched struct {
 	git    gitx.Git
+	states fileStates
 	before tree
 	err    error // of the look before
 }
@@ -115,11 +136,44 @@ func (w *Worker) lookBefore(ctx context.Context, dir string) watched {
 	if w.Store.Git == nil {
 		return watched{err: errNoRepository}
 	}
-	v := watched{git: gitx.Git{Runner: w.Store.Git, Dir: dir}}
+	return watchedFrom(ctx, watched{git: gitx.Git{Runner: w.Store.Git, Dir: dir}, states: statesHere})
+}
+
+// lookBefore is Worker.lookBefore of a folder inside the guest.
+func (w *GuestWorker) lookBefore(ctx context.Context, dir string) watched {
+	return watchedFrom(ctx, watched{git: gitx.Git{Runner: guestGit{guest: w.Guest}, Dir: dir}, states: w.states})
+}
+
+// watchedFrom returns a folder with how it is now.
+func watchedFrom(ctx context.Context, v watched) watched {
 	ctx, cancel := context.WithTimeout(ctx, lookFirst)
 	defer cancel()
-	v.before, v.err = treeAt(ctx, v.git)
+	v.before, v.err = v.tree(ctx)
 	return v
+}
+
+// states implements fileStates inside the guest.
+func (w *GuestWorker) states(ctx context.Context, top string, paths []string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	out, err := w.call(ctx, guestCall{program: guestStates, args: []string{top}, stdin: strings.NewReader(strings.Join(paths, "\x00") + "\x00")})
+	if err != nil {
+		return nil, fmt.Errorf("look at the files of %s: %w", top, err)
+	}
+	states := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(states) != len(paths) {
+		return nil, fmt.Errorf("look at the files of %s: of %d files there are %d answers", top, len(paths), len(states))
+	}
+	return states, nil
+}
+
+// intoCopied is into for a job that ran in a copy of the folder: it should have changed nothing here.
+func (v watched) intoCopied(ctx context.Context, o *Outcome) {
+	v.into(ctx, o)
+	if len(o.Changed) > 0 {
+		o.Warnings = append(o.Warnings, fmt.Sprintf("%d files of its workspace itself changed while it ran in a copy", len(o.Changed)))
+	}
 }
 
 // into adds to an outcome what has changed since. What cannot be told is a warning.
@@ -132,7 +186,7 @@ func (v watched) into(ctx context.Context, o *Outcome) {
 		ctx, cancel := context.WithTimeout(ctx, lookLimit)
 		defer cancel()
 		var now tree
-		if now, err = treeAt(ctx, v.git); err == nil {
+		if now, err = v.tree(ctx); err == nil {
 			o.Changed, err = now.since(ctx, v.git, v.before)
 		}
 	}

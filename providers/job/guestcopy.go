@@ -21,13 +21,22 @@ import (
 // be, the folder of a copy beside the record on this host stands for it, and is empty.
 
 // guestGit runs git in a guest.
-type guestGit struct{ guest providers.Guest }
+type guestGit struct {
+	guest providers.Guest
+	env   []string // further variables
+}
 
 // Run implements gitx.Runner.
 func (g guestGit) Run(ctx context.Context, c gitx.Command) (gitx.Output, error) {
-	o, err := g.guest.Run(ctx, providers.Command{Args: c.Args, Dir: c.Dir, Stdin: c.Stdin, Stdout: c.Stdout})
+	o, err := g.guest.Run(ctx, providers.Command{Args: c.Args, Dir: c.Dir, Env: g.env, Stdin: c.Stdin, Stdout: c.Stdout})
 	return gitx.Output{Status: o.Status, Stderr: o.Stderr}, err
 }
+
+// copier is the variable of whatever makes, keeps or removes the copy of a job inside a guest, for a worker.
+func (w *GuestWorker) copier() []string { return []string{Marker + "_COPIER=" + string(w.ID)} }
+
+// copyGit returns the git that works on the copy of a job.
+func (w *GuestWorker) copyGit() guestGit { return guestGit{w.Guest, w.copier()} }
 
 // contain makes the copy that a job runs in if it is contained, and leads r there. nil: it may start.
 func (w *GuestWorker) contain(ctx context.Context, r *Record) *guestOutcome {
@@ -56,7 +65,7 @@ func (w *GuestWorker) makeCopy(ctx context.Context, r Record) (*workCopy, []stri
 	if err := os.MkdirAll(w.Store.Path(w.ID, copyFolder), 0o700); err != nil {
 		return nil, nil, err
 	}
-	git := gitx.Git{Runner: guestGit{w.Guest}, Dir: r.Dir}
+	git := gitx.Git{Runner: w.copyGit(), Dir: r.Dir}
 	top, err := git.Output(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, nil, err
@@ -74,7 +83,7 @@ func (w *GuestWorker) makeCopy(ctx context.Context, r Record) (*workCopy, []stri
 	if err != nil {
 		return nil, nil, err
 	}
-	c := &workCopy{git: guestGit{w.Guest}, dir: strings.TrimSuffix(string(dir), "\n"), at: at}
+	c := &workCopy{git: w.copyGit(), dir: strings.TrimSuffix(string(dir), "\n"), at: at}
 	c.own = c.dir
 	var warnings []string
 	left, err := w.index(ctx, c, top, files)
@@ -200,9 +209,13 @@ func (w *GuestWorker) endCopy(ctx context.Context, r Record) (end copyEnd) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*copyLimit)
 	defer cancel()
+	if _, err := w.inside(ctx, guestEndCopiers); err != nil { // what a worker that was killed, or a call that was cut short, left there
+		end.stays = err
+		return end
+	}
 	dir, err := w.whereCopy(ctx)
 	if end.kept, end.err = w.Store.readEdits(w.ID); end.err == nil && end.kept == nil && w.Store.mayHaveRun(r) {
-		c := &workCopy{git: guestGit{w.Guest}, dir: dir, own: dir}
+		c := &workCopy{git: w.copyGit(), dir: dir, own: dir}
 		switch {
 		case err != nil:
 			end.err = err
@@ -261,6 +274,9 @@ func (w *GuestWorker) Collect(ctx context.Context) error {
 	r, err := w.Store.Read(w.ID)
 	if err != nil || !r.Status.IsTerminal() || r.LeftCopy == nil {
 		return err
+	}
+	if _, err := w.inside(ctx, guestEndCopiers); err != nil {
+		return fmt.Errorf("job %s: end what works on its copy in %s: %w", w.ID, r.Inside, err)
 	}
 	lives, err := w.inside(ctx, guestLives)
 	if err != nil {

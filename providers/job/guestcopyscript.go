@@ -92,6 +92,30 @@ if ! rm -rf "$c" 2>/dev/null; then
 fi
 rmdir "$HOME/` + guestCopies + `" "$HOME/.vmctl" 2>/dev/null || :`
 
+	// guestEndCopiers ends what still works on the copy of a job for a worker that is gone: it would make again what is removed.
+	guestEndCopiers = `
+i=0
+while left=$(grep -ls "VMCTL_JOB_COPIER=$1" /proc/[0-9]*/environ); [ -n "$left" ]; do
+  [ "$i" -lt 100 ] || { echo "what makes its copy does not end:" $left >&2; exit 1; }
+  for p in $left; do
+    p=${p#/proc/}
+    kill -KILL "${p%/environ}" 2>/dev/null || :
+  done
+  i=$((i + 1))
+  sleep 0.1
+done`
+
+	// guestStates prints a line for each of the files on the standard input, each with a zero byte after it: what a write to it changes.
+	// guestStates ID TOP.
+	guestStates = `
+set -e
+command -v stat >/dev/null || { echo 'stat is not installed' >&2; exit 127; }
+cd "$2"
+xargs -0 sh -c '
+for f do
+  stat -c "%f %s %i %y %Z" "./$f" 2>/dev/null || echo gone
+done' sh`
+
 	// guestLives prints the processes of a job, with its supervisor.
 	guestLives = `
 for p in $(grep -ls "VMCTL_JOB[_A-Z]*=$1" /proc/[0-9]*/environ); do

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -53,7 +54,9 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		return errors.Join(err, leave())
 	}
 	var o *guestOutcome
+	seen := watched{err: errNoRepository} // whoever takes a job up does not know how its folder was
 	if !w.TakesUp {
+		seen = w.lookBefore(own, r.Dir)
 		o = w.contain(ctx, &r)
 	}
 	if o == nil {
@@ -63,9 +66,18 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		w.Ready(nil)
 		o = w.watch(ctx, r)
 		o.Warnings = append(o.Warnings, w.unkeptWarnings(r)...)
+		switch {
+		case o.lost: // the VM may be gone
+		case r.Containment == InCopy:
+			seen.intoCopied(own, &o.Outcome)
+		default:
+			seen.into(own, &o.Outcome)
+		}
 		if r.Containment == InCopy {
 			_, _ = w.Store.Update(own, w.ID, func(r *Record) error { return Keeps(r, me) }) //nolint:errcheck // it decides nothing: the end counts
 		}
+	} else if w.TakesUp {
+		w.Ready(nil) // it has the job: the record, which is yet to be written, says how that ended
 	} else {
 		w.Ready(errors.New(o.Reason))
 	}
@@ -90,6 +102,9 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 	report, unread := w.report(own, r)
 	end := o.with(report, unread)
 	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, end, w.Now()) })
+	if errors.Is(err, fs.ErrNotExist) { // who read that it has ended has removed it while its folder was synced
+		err = nil
+	}
 	if err == nil {
 		err = w.remove(own) // its record tells all now
 	}
@@ -181,7 +196,7 @@ func (w *GuestWorker) launch(ctx context.Context, r Record) *guestOutcome {
 func (w *GuestWorker) inside(ctx context.Context, program string, args ...string) ([]byte, error) {
 	limit, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	return w.run(limit, guestCall{program: program, args: args})
+	return w.call(limit, guestCall{program: program, args: args})
 }
 
 // guestCall is a run of one of the programs.
@@ -189,13 +204,19 @@ type guestCall struct {
 	program string
 	args    []string // after the ID
 	stdin   io.Reader
+	env     []string
 }
 
-// run is inside without a limit of its own.
+// run runs one of the programs that work on the copy of the job, without a limit of its own.
 func (w *GuestWorker) run(ctx context.Context, c guestCall) ([]byte, error) {
+	c.env = w.copier()
+	return w.call(ctx, c)
+}
+
+func (w *GuestWorker) call(ctx context.Context, c guestCall) ([]byte, error) {
 	var out bytes.Buffer
 	o, err := w.Guest.Run(ctx, providers.Command{
-		Args: append([]string{"sh", "-c", c.program, "job", string(w.ID)}, c.args...), Dir: "/", Stdin: c.stdin, Stdout: &out,
+		Args: append([]string{"sh", "-c", c.program, "job", string(w.ID)}, c.args...), Dir: "/", Env: c.env, Stdin: c.stdin, Stdout: &out,
 	})
 	if err == nil && o.Status != 0 {
 		err = fmt.Errorf("status %d: %s", o.Status, strings.TrimSpace(o.Stderr))

@@ -82,11 +82,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		if private != nil {
 			_, _ = w.Store.Update(own, w.ID, func(r *Record) error { return Keeps(r, me) }) //nolint:errcheck // it decides nothing: the end counts
 		}
-		seen.into(own, &o)
 		if private != nil {
-			if len(o.Changed) > 0 {
-				o.Warnings = append(o.Warnings, fmt.Sprintf("%d files of its workspace itself changed while it ran in a copy", len(o.Changed)))
-			}
+			seen.intoCopied(own, &o)
+		} else {
+			seen.into(own, &o)
 		}
 	} else {
 		w.Ready(errors.New(o.Reason))

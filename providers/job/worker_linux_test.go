@@ -142,6 +142,58 @@ func removeWhenEnded(t *testing.T, s job.Store, id job.ID) {
 	}
 }
 
+// The same of a job in a VM: its worker still removes the folder of the job there.
+//
+// row J64, of jobs in a VM
+func TestTheTerminalStatusOfAJobInAVMIsTheLastWrite(t *testing.T) {
+	runs := 25
+	if testing.Short() {
+		runs = 1
+	}
+	for group := range 4 {
+		t.Run(fmt.Sprint(group), func(t *testing.T) {
+			t.Parallel()
+			s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+			for run := range runs {
+				removeInsideWhenEnded(t, s, job.ID(fmt.Sprintf("j-last-vm-%d-%d", group, run)))
+			}
+		})
+	}
+}
+
+// removeInsideWhenEnded is removeWhenEnded of a job in a VM.
+func removeInsideWhenEnded(t *testing.T, s job.Store, id job.ID) {
+	t.Helper()
+	home := t.TempDir()
+	r, err := s.Create(job.Record{
+		ID: id, Agent: job.Plain, Command: []string{"sh", "-c", "echo a"}, Dir: home, Grace: job.Duration(time.Minute), Created: time.Now(),
+		Inside: "vm.dev", Workspace: "workspace.w",
+	})
+	if err := errors.Join(err, s.WritePrompt(id, nil)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endAll(t, r) })
+	w := job.GuestWorker{Store: s, ID: id, Guest: onHost(home), Now: time.Now, Ready: func(error) {}}
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(t.Context(), func() error { return nil }) }()
+	for !r.Status.IsTerminal() { // without a pause: it is to be removed while its worker still syncs the folder
+		if r, err = s.Read(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(s.Path(id, "")); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the worker: %v", err)
+	}
+	for _, gone := range []string{s.Path(id, ""), home + "/.vmctl"} {
+		if _, err := os.Lstat(gone); !errors.Is(err, fs.ErrNotExist) || r.Status != job.Completed {
+			t.Fatalf("%s of a job that was %s is there: %v", gone, r.Status, err)
+		}
+	}
+}
+
 // inRepository makes a repository with a commit of three files, and some dirt.
 func inRepository(t *testing.T) string {
 	t.Helper()

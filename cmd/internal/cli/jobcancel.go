@@ -45,9 +45,6 @@ func (a *app) jobCancel(ctx context.Context, id string, flags jobCancel) error {
 	if err != nil {
 		return err
 	}
-	if err := a.takeUp(ctx, s, v.Record); err != nil {
-		return err
-	}
 	me, err := a.self("job cancel")
 	if err != nil {
 		return err
@@ -57,6 +54,12 @@ func (a *app) jobCancel(ctx context.Context, id string, flags jobCancel) error {
 		Warn: func(err error) {
 			view.Warning(a.errScreen(), fmt.Sprintf("that job %s is to end cannot be recorded, and its processes are asked all the same: %v", id, err))
 		},
+	}
+	if a.observer().NeedsWorker(v.Record) { // its next worker is to know at once
+		_, _ = c.Ask(ctx, v.ID) //nolint:errcheck // Cancel asks again, and says why that failed
+	}
+	if err := a.takeUp(ctx, s, v.Record); err != nil {
+		return err
 	}
 	r, outcome, err := c.Cancel(ctx, v.ID)
 	if err == nil {
