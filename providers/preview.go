@@ -13,6 +13,9 @@ type Previewer interface {
 // Preview holds what a system would do.
 type Preview struct {
 	Acts []Act // in the order of the system
+	// Basis is a digest of what the system reads beside the attributes, such as a module: with another one, the same acts may do
+	// something else. "": it reads nothing else.
+	Basis string `json:",omitempty"`
 }
 
 // Act is one thing that a system would do.

@@ -116,7 +116,7 @@ func (c *workCopy) fill(ctx context.Context, r Record) (warnings []string, err e
 	}
 	left, err := f.makeLinks()
 	if left > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace, or through many others, are not in its copy", left))
+		warnings = append(warnings, fmt.Sprintf("symbolic links that lead out of its workspace, or through many others, are not in its copy: %d", left))
 	}
 	if err == nil && c.at != "" { // the scope may hold none of its files
 		err = to.MkdirAll(filepath.ToSlash(filepath.Clean(c.at)), 0o755)

@@ -88,7 +88,7 @@ func (w *GuestWorker) makeCopy(ctx context.Context, r Record) (*workCopy, []stri
 	var warnings []string
 	left, err := w.index(ctx, c, top, files)
 	if left > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d symbolic links that lead out of its workspace, or through many others, are not in its copy", left))
+		warnings = append(warnings, fmt.Sprintf("symbolic links that lead out of its workspace, or through many others, are not in its copy: %d", left))
 	}
 	if err == nil {
 		c.base, err = c.remembering().Output(ctx, "write-tree")

@@ -219,7 +219,10 @@ func (w *GuestWorker) call(ctx context.Context, c guestCall) ([]byte, error) {
 		Args: append([]string{"sh", "-c", c.program, "job", string(w.ID)}, c.args...), Dir: "/", Env: c.env, Stdin: c.stdin, Stdout: &out,
 	})
 	if err == nil && o.Status != 0 {
-		err = fmt.Errorf("status %d: %s", o.Status, strings.TrimSpace(o.Stderr))
+		err = fmt.Errorf("status %d", o.Status)
+		if said := strings.TrimSpace(o.Stderr); said != "" {
+			err = errors.New(said)
+		}
 	}
 	return out.Bytes(), err
 }

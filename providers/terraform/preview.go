@@ -54,11 +54,15 @@ func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.
 	if c.Action == providers.ReplaceIt {
 		object = nil
 	}
+	module, err := p.readModule()
+	if err != nil {
+		return nil, guard.AsFailure(err, p.Failure, "read the module of "+c.Address.String())
+	}
 	made, err := p.planned(ctx, object, c.Want)
 	if err != nil {
 		return nil, guard.AsFailure(err, p.Failure, "ask "+string(p.tool())+" what it would do for "+c.Address.String())
 	}
-	return &providers.Preview{Acts: append(acts, made.acts()...)}, nil
+	return &providers.Preview{Acts: append(acts, made.acts()...), Basis: module.Digest}, nil
 }
 
 // recalled returns the workspace of an object, as it was observed last where reading it again costs a process. nil: there is none.

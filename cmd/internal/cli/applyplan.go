@@ -162,7 +162,11 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 
 // goOn returns the next commands after a failure or an interrupt.
 func (a *app) goOn(m mission) []string {
-	return []string{a.commandLine("plan", m.plan) + " shows what is left", a.commandLine(m.command, m.plan, m.names...) + " goes on from here"}
+	plan := "plan"
+	if m.command == "destroy" {
+		plan = "plan --destroy"
+	}
+	return []string{a.commandLine(plan, m.plan) + " shows what is left", a.commandLine(m.command, m.plan, m.names...) + " goes on from here"}
 }
 
 // outcome turns a summary into an error that people have read already.

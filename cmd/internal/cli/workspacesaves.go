@@ -53,7 +53,7 @@ func (a *app) workspaceSaves(ctx context.Context, name string) error {
 	a.addRecorded(p, snapshot)
 	var of []spec.Address
 	var repos []string
-	what := "the project"
+	var what string // "": all workspaces
 	addr, unknown := workspaceOf(p, name)
 	named := name != "" && unknown == nil
 	switch {
@@ -110,7 +110,12 @@ func (a *app) showSaves(addr spec.Address, what string, all []workspace.Saved) {
 	}
 	a.show(doc, func(screen view.Screen) {
 		if len(all) == 0 {
-			view.Note(screen, what+" has no saves.")
+			if what == "" {
+				what = "No workspace has a save"
+			} else {
+				what += " has no saves"
+			}
+			view.Note(screen, what+".")
 		}
 		for _, s := range all {
 			view.Saved(screen, s.Address+", branch "+s.Branch, "saved", s.Ref, contents(s.Facts), "")
