@@ -31,9 +31,9 @@ func interfaces(network, address string) cty.Value {
 	return cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"network": cty.StringVal(network), "address": cty.StringVal(address)})})
 }
 
-// had notes in the record of a VM that it was in a network with an address.
-func (s *scene) had(vm, network, address string) {
-	a := addr(s.t, vm)
+// had notes in the record of vm.a that it was in a network with an address.
+func (s *scene) had(network, address string) {
+	a := addr(s.t, "vm.a")
 	r := s.state.Records[a]
 	values := r.Values.AsValueMap()
 	values["network_interface"] = interfaces(network, address)
@@ -109,13 +109,21 @@ func TestAddresses(t *testing.T) {
 		},
 		{
 			name: "the one that it had, also where a block asks for it", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto") + in("b", "10.0.0.9"),
-			change: func(s *scene) { s.had("vm.a", "network.lan", "10.0.0.9") },
+			change: func(s *scene) { s.had("network.lan", "10.0.0.9") },
 			want:   "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.9\ncreate vm.b 10.0.0.9",
+		},
+		{
+			name: "the one that it has, also where somebody else has it, too", applied: lan("") + in("a", "auto"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.9")
+				s.neighbour("10.0.0.9")
+			},
+			want: "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.9",
 		},
 		{
 			name: "the one that was reserved", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto") + in("b", "auto"),
 			change: func(s *scene) {
-				s.had("vm.a", "network.lan", "10.0.0.2")
+				s.had("network.lan", "10.0.0.2")
 				s.gone("vm.a")
 				a := addr(s.t, "vm.a")
 				r := s.state.Records[a]
@@ -127,7 +135,7 @@ func TestAddresses(t *testing.T) {
 		{
 			name: "the one of a lost record", applied: lan("") + in("a", "auto"),
 			change: func(s *scene) {
-				s.had("vm.a", "network.lan", "10.0.0.7")
+				s.had("network.lan", "10.0.0.7")
 				delete(s.state.Records, addr(s.t, "vm.a"))
 			},
 			want: "noop network.lan 10.0.0.0/28\nadopt vm.a 10.0.0.7\nits record was lost: attributes that the system does not report are assumed to match the spec",
@@ -135,7 +143,7 @@ func TestAddresses(t *testing.T) {
 		{
 			name: "not the reserved one that somebody has taken meanwhile", applied: lan("") + in("a", "auto"),
 			change: func(s *scene) {
-				s.had("vm.a", "network.lan", "10.0.0.2")
+				s.had("network.lan", "10.0.0.2")
 				s.gone("vm.a")
 				s.neighbour("10.0.0.2")
 			},
@@ -146,7 +154,7 @@ func TestAddresses(t *testing.T) {
 			spec: strings.ReplaceAll(strings.ReplaceAll(lan("")+in("a", "auto"), "network.lan", "network.net"), `"lan"`, `"net"`) +
 				"moved {\n  from = network.lan\n  to = network.net\n}\n",
 			change: func(s *scene) {
-				s.had("vm.a", "network.net", "10.0.0.8")
+				s.had("network.net", "10.0.0.8")
 				r := s.state.Records[addr(s.t, "vm.a")]
 				values := r.Values.AsValueMap()
 				values["network_interface"] = interfaces("network.lan", "10.0.0.8")
@@ -174,7 +182,7 @@ func TestAddresses(t *testing.T) {
 		{
 			name: "it stays", applied: avoiding("") + in("a", "auto"), change: func(s *scene) {
 				subnets("10.0.0.0/8")(s)
-				s.had("vm.a", "network.lan", "10.0.0.3")
+				s.had("network.lan", "10.0.0.3")
 			},
 			want: "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.3",
 		},
@@ -191,7 +199,7 @@ func TestAddresses(t *testing.T) {
 		{
 			name: "a stop chooses none", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "10.0.0.5"),
 			change: func(s *scene) {
-				s.had("vm.a", "network.lan", "10.0.0.3")
+				s.had("network.lan", "10.0.0.3")
 				s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
 			},
 			want: "noop network.lan 10.0.0.0/28\nstop vm.a 10.0.0.3",
