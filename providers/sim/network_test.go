@@ -65,7 +65,7 @@ func TestNetworkThatOthersUse(t *testing.T) {
 	begins(l.carryOut(l.network(providers.Create)), "define done")
 	begins(l.carryOut(l.network(providers.Create)), "define already")
 	begins(l.carryOut(l.making("a", "10.0.0.2")), "define done")
-	begins(l.carryOut(l.making("b", "10.0.0.2")), "define stale (address_taken): define vm.b: the address 10.0.0.2 of lab.lan is taken meanwhile")
+	begins(l.carryOut(l.making("b", "10.0.0.2")), "define stale (ip_taken): define vm.b: the address 10.0.0.2 of lab.lan is taken meanwhile")
 	begins(l.carryOut(l.making("b", "10.0.0.3")), "define done")
 	begins(l.carryOut(l.network(providers.Destroy)), "delete refused (network_in_use): delete network.lan: VM lab.a is in it")
 	file := l.dir + "/networks/lab.lan.json"
@@ -74,7 +74,7 @@ func TestNetworkThatOthersUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.write(file, strings.Replace(string(text), `"cidr"`, `"leases": ["10.0.0.4"], "cidr"`, 1))
-	begins(l.carryOut(l.making("c", "10.0.0.4")), "define stale (address_taken): define vm.c: the address 10.0.0.4 of lab.lan is taken meanwhile")
+	begins(l.carryOut(l.making("c", "10.0.0.4")), "define stale (ip_taken): define vm.c: the address 10.0.0.4 of lab.lan is taken meanwhile")
 	l.write(file, strings.ReplaceAll(string(text), string(lanID), "another"))
 	begins(l.carryOut(l.making("c", "10.0.0.5")), "define stale (stale_plan): define vm.c: lab.lan is another network (another) than it was")
 	begins(l.carryOut(l.network(providers.Create)), "define stale (made_elsewhere)")
