@@ -192,9 +192,12 @@ func testType() providers.Type {
 		Kinds: map[spec.Kind]map[string]providers.Attribute{spec.VM: {
 			"running": {Judge: live}, "name": {}, "cpus": {Judge: restart}, "memory": {Judge: restart}, "accel": {},
 			"additional_disk": {Judge: plug}, "restart_triggers": {Judge: restart}, "boot": {Judge: restart}, "boot.cmdline": {Judge: refused}, "port_forward": {Judge: restart}, "ssh": {Judge: live},
-			"id": {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
+			"network_interface": {Judge: restart},
+			"id":                {Computed: true}, "address": {Computed: true}, "ssh_port": {Computed: true}, "ports": {Computed: true},
 		}, spec.Disk: {
 			"name": {}, "size": {Judge: live}, "format": {}, "id": {Computed: true}, "path": {Computed: true},
+		}, spec.Network: {
+			"name": {}, "cidr": {}, "internal": {}, "id": {Computed: true},
 		}},
 		Rekey: func(running bool) providers.Verdict { return restart(cty.NilVal, cty.NilVal, running) },
 		System: func(_ string, attrs cty.Value) cty.Value {

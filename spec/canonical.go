@@ -222,11 +222,11 @@ func canonicalText(a Attr, v cty.Value) (cty.Value, string) {
 		if a.Form == AutoAddress && text == AutoIP {
 			return v, ""
 		}
-		if _, m := parseIPv4(text); m != "" {
+		if m := ipv4Problem(text); m != "" {
 			return cty.NilVal, m
 		}
 	case Subnet:
-		if _, m := parseSubnet(text); m != "" {
+		if m := subnetProblem(text); m != "" {
 			return cty.NilVal, m
 		}
 	case SHA256:

@@ -19,27 +19,28 @@ const (
 	longestPrefix  = 30
 )
 
-// parseSubnet reads an IPv4 prefix, or returns the mistake: the rest of a sentence that begins with the attribute.
-func parseSubnet(text string) (netip.Prefix, string) {
+// subnetProblem returns the mistake of a text that is no IPv4 prefix of a network: the rest of a sentence that begins with the
+// attribute; "": it is one.
+func subnetProblem(text string) string {
 	p, err := netip.ParsePrefix(text)
 	switch {
 	case err != nil || !p.Addr().Is4():
-		return p, fmt.Sprintf("is %q, which is not an IPv4 prefix: write for example \"192.168.123.0/24\".", shorten(text))
+		return fmt.Sprintf("is %q, which is not an IPv4 prefix: write for example \"192.168.123.0/24\".", shorten(text))
 	case p != p.Masked():
-		return p, fmt.Sprintf("is %q, which names an address inside of its network. Write %q.", text, p.Masked())
+		return fmt.Sprintf("is %q, which names an address inside of its network. Write %q.", text, p.Masked())
 	case p.Bits() < shortestPrefix || p.Bits() > longestPrefix:
-		return p, fmt.Sprintf("is %q; the prefix of a network is from /%d to /%d long.", text, shortestPrefix, longestPrefix)
+		return fmt.Sprintf("is %q; the prefix of a network is from /%d to /%d long.", text, shortestPrefix, longestPrefix)
 	}
-	return p, ""
+	return ""
 }
 
-// parseIPv4 reads an IPv4 address, or returns the mistake as parseSubnet does.
-func parseIPv4(text string) (netip.Addr, string) {
+// ipv4Problem returns the mistake of a text that is no IPv4 address, as subnetProblem does.
+func ipv4Problem(text string) string {
 	ip, err := netip.ParseAddr(text)
 	if err != nil || !ip.Is4() {
-		return ip, fmt.Sprintf("is %q, which is not an IPv4 address: write for example \"192.168.123.10\".", shorten(text))
+		return fmt.Sprintf("is %q, which is not an IPv4 address: write for example \"192.168.123.10\".", shorten(text))
 	}
-	return ip, ""
+	return ""
 }
 
 // canonicalAddresses checks a list of prefixes or addresses.
@@ -50,9 +51,9 @@ func canonicalAddresses(a Attr, v cty.Value) (cty.Value, string) {
 		}
 		m := ""
 		if a.Form == Subnets {
-			_, m = parseSubnet(item.AsString())
+			m = subnetProblem(item.AsString())
 		} else {
-			_, m = parseIPv4(item.AsString())
+			m = ipv4Problem(item.AsString())
 		}
 		if m != "" {
 			return cty.NilVal, "has an element that " + m

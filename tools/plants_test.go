@@ -84,6 +84,7 @@ func plants() []plant {
 		{rule: "planner", dir: "planner", imp: "vmctl/internal/process"},
 		{dir: "planner", imp: "vmctl/spec"},
 		{dir: "planner", imp: "vmctl/internal/ctyread"},
+		{dir: "planner", imp: "vmctl/internal/ippool"},
 		{dir: "planner", imp: "vmctl/internal/shellword"},
 		{dir: "planner", imp: "vmctl/state"},
 		{dir: "planner", imp: "vmctl/providers"},

@@ -199,6 +199,11 @@ func TestAnyOrder(t *testing.T) {
 					if !had.IsValid() {
 						had = h.exists[n]
 					}
+					for other, literal := range h.wanted {
+						if !had.IsValid() && !h.wanted[n].IsValid() && other != n && literal == ip {
+							t.Fatalf("%s gets %s, for which %s asks", n, ip, other)
+						}
+					}
 					if had.IsValid() && !h.wanted[n].IsValid() && ip != had {
 						t.Fatalf("%s had %s and gets %s", n, had, ip)
 					}

@@ -174,7 +174,7 @@ func NetworkInUse(w providers.Work, users []string) error {
 // AddressTaken returns the failure to give a VM an address that another one has got since the plan.
 func AddressTaken(w providers.Work, ip netip.Addr, network, holder string) error {
 	return &providers.Problem{
-		Outcome: providers.Stale, Code: "network_address_taken", Seen: []string{holder + " has it"}, Next: providers.Vmctl("plan"),
+		Outcome: providers.Stale, Code: "ip_taken", Seen: []string{holder + " has it"}, Next: providers.Vmctl("plan"),
 		Err: fmt.Errorf("%s %s: the address %s of %s is taken meanwhile", w.Op, w.Address, ip, network),
 	}
 }

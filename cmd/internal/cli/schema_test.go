@@ -62,6 +62,8 @@ func TestExplain(t *testing.T) {
 	h.run("explain", "vn").exits(3).warns(`Did you mean "vm"?`)
 	h.run("explain", "vm.memory").exits(0).says("size")
 	h.run("explain", "container.image").exits(0).says("reference", "refers to  image")
+	h.run("explain", "network.cidr").exits(0).says("string, required, only with provider")
+	h.run("explain", "network.allocation").exits(0).says("only with provider")
 }
 
 func TestVersionFlag(t *testing.T) {

@@ -28,6 +28,7 @@ type SchemaBlock struct {
 	Shorthand     string                     `json:"shorthand,omitempty"`      // NAME = VALUE sets this attribute
 	ConflictsWith string                     `json:"conflicts_with,omitempty"` // a block that excludes this one
 	Needs         string                     `json:"needs,omitempty"`          // the attribute without which it has no effect
+	With          string                     `json:"with,omitempty"`           // the attribute beside it without which it must not stand
 	InsideOf      []string                   `json:"inside_of,omitempty"`      // kinds in which its objects live
 	Attributes    map[string]SchemaAttribute `json:"attributes"`
 	Blocks        map[string]SchemaBlock     `json:"blocks"`
@@ -39,6 +40,7 @@ type SchemaAttribute struct {
 	Type      string   `json:"type"`           // as HCL writes types; size, duration, reference, any
 	Form      string   `json:"form,omitempty"` // the rule for a text
 	Required  bool     `json:"required,omitempty"`
+	With      string   `json:"with,omitempty"`    // the attribute beside it without which it must not stand, and is not required
 	Default   any      `json:"default,omitempty"` // as a block writes it
 	Computed  bool     `json:"computed,omitempty"`
 	Policy    bool     `json:"policy,omitempty"`
@@ -64,7 +66,7 @@ func SchemaJSON() SchemaDocument {
 func schemaBlock(b spec.Block) SchemaBlock {
 	doc := SchemaBlock{
 		Doc: b.Doc, Repeated: b.Repeated, Labelled: b.Labelled, Optional: b.Optional, Policy: b.Policy,
-		Shorthand: b.Shorthand, ConflictsWith: b.ConflictsWith, Needs: b.Needs, Attributes: map[string]SchemaAttribute{}, Blocks: map[string]SchemaBlock{},
+		Shorthand: b.Shorthand, ConflictsWith: b.ConflictsWith, Needs: b.Needs, With: b.With, Attributes: map[string]SchemaAttribute{}, Blocks: map[string]SchemaBlock{},
 	}
 	if b.In != nil {
 		doc.InsideOf = kindNames(b.In.Kinds)
@@ -82,7 +84,7 @@ func schemaBlock(b spec.Block) SchemaBlock {
 
 func schemaAttribute(a spec.Attr) SchemaAttribute {
 	doc := SchemaAttribute{
-		Doc: a.Doc, Type: typeText(a), Form: string(a.Form), Required: a.Required, Computed: a.Computed || a.Own,
+		Doc: a.Doc, Type: typeText(a), Form: string(a.Form), Required: a.Required, With: a.With, Computed: a.Computed || a.Own,
 		Policy: a.Policy, Sensitive: a.Sensitive, OneOf: a.OneOf, RefersTo: kindNames(a.Refers),
 	}
 	if text := defaultText(a); text != "" {
@@ -216,6 +218,9 @@ func (a SchemaAttribute) notes() string {
 	if a.Required {
 		parts = append(parts, "required")
 	}
+	if a.With != "" {
+		parts = append(parts, "only with "+a.With)
+	}
 	if a.Computed {
 		parts = append(parts, "known once the object exists")
 	}
@@ -262,6 +267,9 @@ func (b SchemaBlock) notes() string {
 	}
 	if b.Needs != "" {
 		parts = append(parts, "needs "+b.Needs)
+	}
+	if b.With != "" {
+		parts = append(parts, "only with "+b.With)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,0 +1,226 @@
+package planner_test
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+
+	"vmctl/internal/ctyread"
+	"vmctl/planner"
+	"vmctl/providers"
+	"vmctl/spec"
+)
+
+// lan returns the block of a network; in returns that of a VM in it.
+func lan(attrs string) string {
+	return "network \"lan\" {\n  provider = provider.libvirt.default\n  cidr = \"10.0.0.0/28\"\n" + attrs + "\n}\n"
+}
+
+func in(name, address string) string {
+	return fmt.Sprintf("vm %q {\n  network_interface {\n    network = network.lan\n    address = %q\n  }\n}\n", name, address)
+}
+
+// interfaces returns the attribute of a VM that is in a network.
+func interfaces(network, address string) cty.Value {
+	return cty.ListVal([]cty.Value{cty.ObjectVal(map[string]cty.Value{"network": cty.StringVal(network), "address": cty.StringVal(address)})})
+}
+
+// had notes in the record of vm.a that it was in a network with an address.
+func (s *scene) had(network, address string) {
+	a := addr(s.t, "vm.a")
+	r := s.state.Records[a]
+	values := r.Values.AsValueMap()
+	values["network_interface"] = interfaces(network, address)
+	r.Values = cty.ObjectVal(values)
+	s.state.Records[a] = r
+	for i := range s.objects() {
+		if o := &s.objects()[i]; o.Owner != nil && o.Owner.Address == a {
+			shown := o.Attrs.AsValueMap()
+			shown["network_interface"] = values["network_interface"]
+			o.Attrs, o.Holds = cty.ObjectVal(shown), append(o.Holds, providers.AddressClaim("demo.lan", netip.MustParseAddr(address)))
+		}
+	}
+}
+
+func (s *scene) objects() []providers.Object { return s.systems[s.uri()].inventory.Objects }
+
+// gone removes the object of an address, whose record stays.
+func (s *scene) gone(address string) {
+	all := &s.systems[s.uri()].inventory.Objects
+	*all = slices.DeleteFunc(*all, func(o providers.Object) bool { return o.Owner != nil && o.Owner.Address == addr(s.t, address) })
+}
+
+// neighbour adds a VM of somebody else with an address of the network.
+func (s *scene) neighbour(address string) {
+	off := false
+	all := &s.systems[s.uri()].inventory.Objects
+	*all = append(*all, providers.Object{
+		Kind: spec.VM, ID: "theirs", Name: "theirs", Running: &off, State: providers.StateOff, Attrs: cty.EmptyObjectVal, Fingerprint: "f",
+		Holds: []providers.Claim{providers.AddressClaim("demo.lan", netip.MustParseAddr(address))},
+	})
+}
+
+// addressesOf lists what a plan chose, what it blocks and its warnings.
+func addressesOf(p *planner.Plan) string {
+	var lines []string
+	for i := range p.Changes {
+		c := &p.Changes[i]
+		all := c.Chosen()
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			said := ctyread.Text(c.Change.Want, name)
+			for _, e := range ctyread.List(all[name]) {
+				said += ctyread.Text(e, "address")
+			}
+			lines = append(lines, fmt.Sprintf("%s %s %s", c.Action, c.Address, said))
+		}
+		lines = append(lines, c.Warnings...)
+	}
+	if blocked := judged(p); blocked != "" {
+		lines = append(lines, blocked)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestAddresses(t *testing.T) {
+	avoiding := func(more string) string { return lan("  avoid_host_subnets = true\n" + more) }
+	subnets := func(all ...string) func(*scene) {
+		return func(s *scene) {
+			for _, text := range all {
+				sys := s.systems[s.uri()]
+				sys.inventory.Subnets = append(sys.inventory.Subnets, netip.MustParsePrefix(text))
+			}
+		}
+	}
+	for _, test := range []struct {
+		name, applied, spec string
+		change              func(*scene)
+		want                string
+	}{
+		{
+			name: "the lowest ones, after those of others", applied: lan(""), spec: lan("") + in("a", "auto") + in("b", "auto") + in("c", "10.0.0.3"),
+			change: func(s *scene) { s.neighbour("10.0.0.2") },
+			want:   "noop network.lan 10.0.0.0/28\ncreate vm.a 10.0.0.4\ncreate vm.b 10.0.0.5\ncreate vm.c 10.0.0.3",
+		},
+		{
+			name: "the one that it had, also where a block asks for it", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto") + in("b", "10.0.0.9"),
+			change: func(s *scene) { s.had("network.lan", "10.0.0.9") },
+			want:   "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.9\ncreate vm.b 10.0.0.9",
+		},
+		{
+			name: "the one that it has, also where somebody else has it, too", applied: lan("") + in("a", "auto"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.9")
+				s.neighbour("10.0.0.9")
+			},
+			want: "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.9",
+		},
+		{
+			name: "the one that was reserved", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto") + in("b", "auto"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				s.gone("vm.a")
+				a := addr(s.t, "vm.a")
+				r := s.state.Records[a]
+				r.Reserved = true
+				s.state.Records[a] = r
+			},
+			want: "noop network.lan 10.0.0.0/28\ncreate vm.a 10.0.0.2\ncreate vm.b 10.0.0.3",
+		},
+		{
+			name: "the one of a lost record", applied: lan("") + in("a", "auto"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.7")
+				delete(s.state.Records, addr(s.t, "vm.a"))
+			},
+			want: "noop network.lan 10.0.0.0/28\nadopt vm.a 10.0.0.7\nits record was lost: attributes that the system does not report are assumed to match the spec",
+		},
+		{
+			name: "not the reserved one that somebody has taken meanwhile", applied: lan("") + in("a", "auto"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				s.gone("vm.a")
+				s.neighbour("10.0.0.2")
+			},
+			want: "noop network.lan 10.0.0.0/28\ncreate vm.a 10.0.0.3",
+		},
+		{
+			name: "the same in a network with another name", applied: lan("") + in("a", "auto"),
+			spec: strings.ReplaceAll(strings.ReplaceAll(lan("")+in("a", "auto"), "network.lan", "network.net"), `"lan"`, `"net"`) +
+				"moved {\n  from = network.lan\n  to = network.net\n}\n",
+			change: func(s *scene) {
+				s.had("network.net", "10.0.0.8")
+				r := s.state.Records[addr(s.t, "vm.a")]
+				values := r.Values.AsValueMap()
+				values["network_interface"] = interfaces("network.lan", "10.0.0.8")
+				r.Values = cty.ObjectVal(values)
+				s.state.Records[addr(s.t, "vm.a")] = r
+				moved := s.state.Records[addr(s.t, "network.lan")]
+				moved.Was = []spec.Address{addr(s.t, "network.lan")}
+				s.state.Records[addr(s.t, "network.net")] = moved
+				delete(s.state.Records, addr(s.t, "network.lan"))
+			},
+			want: "update network.net 10.0.0.0/28\nupdate vm.a 10.0.0.8",
+		},
+		{
+			name: "none is left", applied: lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }"),
+			spec:   lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }") + in("a", "auto"),
+			change: func(s *scene) { s.neighbour("10.0.0.5") },
+			want:   "noop network.lan 10.0.0.0/28\ncreate vm.a auto\nvm.a no_address: no address of network.lan is free",
+		},
+		{
+			name: "another prefix than the host's", spec: avoiding("") + in("a", "auto"), change: subnets("10.0.0.0/27", "10.0.0.32/29"),
+			applied: "vm \"z\" {}\n",
+			want: "create network.lan 10.0.0.48/28\nits host is in 10.0.0.0/27: it gets 10.0.0.48/28 in place of 10.0.0.0/28\n" +
+				"create vm.a 10.0.0.50",
+		},
+		{
+			name: "it stays", applied: avoiding("") + in("a", "auto"), change: func(s *scene) {
+				subnets("10.0.0.0/8")(s)
+				s.had("network.lan", "10.0.0.3")
+			},
+			want: "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.3",
+		},
+		{
+			name: "a fallback, and an address that it does not have", applied: "vm \"z\" {}\n", change: subnets("10.0.0.0/27"),
+			spec: avoiding("  fallback_cidrs = [\"10.0.0.16/28\", \"10.9.0.0/28\"]\n  allocation {\n    first = \"10.0.0.5\"\n  }") + in("a", "auto") + in("b", "10.0.0.9"),
+			want: "create network.lan 10.9.0.0/28\nits host is in 10.0.0.0/27: it gets 10.9.0.0/28 in place of 10.0.0.0/28\n" +
+				"create vm.a 10.9.0.5\ncreate vm.b 10.0.0.9\nvm.b no_address: its address 10.0.0.9 is none of a machine in network.lan, which is 10.9.0.0/28",
+		},
+		{
+			name: "no fallback", applied: "vm \"z\" {}\n", spec: avoiding("  fallback_cidrs = []"), change: subnets("10.0.0.0/27"),
+			want: "create network.lan 10.0.0.0/28\nnetwork.lan no_address: its host is in 10.0.0.0/27, and no other network that it may have is free",
+		},
+		{
+			name: "a stop chooses none", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "10.0.0.5"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.3")
+				s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
+			},
+			want: "noop network.lan 10.0.0.0/28\nstop vm.a 10.0.0.3",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := after(t, test.applied)
+			if test.spec != "" {
+				s.config = load(t, test.spec)
+			}
+			if test.change != nil {
+				test.change(s)
+			}
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(strings.Split(addressesOf(p), "\n"), func(line string) bool { return strings.Contains(line, "vm.z") })
+			if d := cmp.Diff(test.want, strings.Join(got, "\n")); d != "" {
+				t.Errorf("plan (-want +got):\n%s", d)
+			}
+		})
+	}
+}
