@@ -265,19 +265,19 @@ func (o *orderer) resting(i int, parentGoes bool) bool {
 func (o *orderer) inapplicable(i int) bool {
 	c, system := &o.plan.Changes[i], o.world.System(o.plan.Changes[i].System)
 	going := (c.Want == nil || o.delta.options.Destroy) && c.Record != nil
-	if j := o.endingWith(i); j >= 0 && c.Record != nil && c.Action != providers.Forget {
+	before := c.Action
+	c.Action, c.Reason = providers.NoOp, "" // what was to go with a machine stays if that turns out to be blocked
+	if j := o.endingWith(i); j >= 0 && c.Record != nil {
 		machine := o.plan.Changes[j].Address
 		if c.prevented {
 			return o.block(i, *protected(c, fmt.Sprintf("it would go with %s", machine)))
 		}
 		if going {
 			c.Action, c.Reason = providers.Forget, fmt.Sprintf("it goes with %s", machine)
-			return true
+			return before != providers.Forget
 		}
 	}
 	switch {
-	case c.Action == providers.Forget:
-		return false
 	case o.delta.options.asksFor(c.Address):
 		return o.block(i, Block{Cause: CauseOff, Problem: system.unread()})
 	case going && o.delta.options.Destroy:
@@ -287,9 +287,8 @@ func (o *orderer) inapplicable(i int) bool {
 				providers.Say(fmt.Sprintf("write another %s into %s, and apply first", settingName(system.off.Kind), system.off)),
 				providers.SayVmctl("or give it up: ", "state", "rm", c.Address.String())))})
 	default:
-		c.Action = providers.NoOp
 		o.idle[i] = system.whyInapplicable()
-		return false
+		return before != providers.NoOp
 	}
 }
 

@@ -280,16 +280,42 @@ func (o *orderer) build() bool {
 			}
 			made = append(made, s)
 		}
-		for _, s := range resume {
-			s.After = nil
-			if len(made) > 0 {
-				s.After = []int{len(made) - 1}
-			}
-			made = append(made, s)
-		}
-		o.add(i, made)
+		o.add(i, resumed(made, resume))
 	}
 	return true
+}
+
+// resumed returns the steps of a change with those that resume its object, which come before its own steps bring that up: they find
+// it as the plan did.
+func resumed(made, resume []providers.Step) []providers.Step {
+	if len(resume) == 0 {
+		return made
+	}
+	at := slices.IndexFunc(made, func(s providers.Step) bool { return s.Phase == providers.PhaseUp || s.Phase == providers.PhaseReady })
+	if at < 0 {
+		at = len(made)
+	}
+	all := slices.Clone(made[:at])
+	for _, s := range resume {
+		s.After = nil
+		if len(all) > 0 {
+			s.After = []int{len(all) - 1}
+		}
+		all = append(all, s)
+	}
+	last := len(all) - 1
+	for _, s := range made[at:] {
+		after := []int{last}
+		for _, j := range s.After {
+			if j >= at {
+				j += len(resume)
+			}
+			after = append(after, j)
+		}
+		s.After = after
+		all = append(all, s)
+	}
+	return all
 }
 
 // skipWaits takes out the steps that wait for a condition which nothing else in the plan needs, nor what is
