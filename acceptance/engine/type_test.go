@@ -20,7 +20,9 @@ func (d *daemon) inventory() string {
 	for _, o := range listed[struct{ ID string }](d, "/images/json") {
 		all = append(all, o.ID)
 	}
-	for _, o := range read[struct{ Volumes []struct{ Name, CreatedAt string } }](d, "/volumes").Volumes {
+	for _, o := range read[struct {
+		Volumes []struct{ Name, CreatedAt string }
+	}](d, "/volumes").Volumes {
 		all = append(all, o.Name+" "+o.CreatedAt)
 	}
 	slices.Sort(all)
