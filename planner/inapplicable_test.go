@@ -6,7 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vmctl/planner"
+	"vmctl/providers"
 	"vmctl/spec"
+	"vmctl/state"
 )
 
 // engineSpec returns a spec of a VM with an engine of a type in it, with an image and a container in that.
@@ -129,17 +131,20 @@ func TestInapplicable(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := enginePlan(t, test.before, test.after, test.options); got != test.want {
+			if got := enginePlan(t, test.before, test.after, test.options, nil); got != test.want {
 				t.Errorf("plan (-want +got):\n%s", cmp.Diff(test.want, got))
 			}
 		})
 	}
 }
 
-// enginePlan returns the plan of one spec right after another one was applied, whose objects are all there.
-func enginePlan(t *testing.T, applied, wanted string, o planner.Options) string {
+// enginePlan returns the plan of one spec right after another one was applied, and the world was changed.
+func enginePlan(t *testing.T, applied, wanted string, o planner.Options, change func(*scene)) string {
 	t.Helper()
 	s := after(t, applied)
+	if change != nil {
+		change(s)
+	}
 	o.Types, o.Project = containerTypes(), project
 	s.options, s.config = o, load(t, wanted)
 	p, err := s.plan()
@@ -147,4 +152,80 @@ func enginePlan(t *testing.T, applied, wanted string, o planner.Options) string 
 		t.Fatal(err)
 	}
 	return text(p)
+}
+
+// usable is an engine that removes no object of which another one has the use.
+type usable struct{ *system }
+
+func useOf(id providers.ID) providers.Claim {
+	return providers.Claim{Kind: providers.ClaimUse, Key: string(id)}
+}
+
+func (u usable) Steps(c providers.Change) ([]providers.Step, error) {
+	steps := passive(c)
+	if c.Action == providers.Destroy {
+		steps[0].Takes = []providers.Claim{useOf(c.Object.ID)}
+	}
+	return steps, nil
+}
+
+// What a container of others uses stays, unless the machine around the engine goes: then it goes with that, and is not removed by
+// itself before, which would fail.
+func TestUsedByOthersInAnEngine(t *testing.T) {
+	used := func(s *scene) {
+		in := s.inside("engine.e")
+		in.inventory.Objects = append(in.inventory.Objects, providers.Object{
+			Kind: spec.Container, ID: "1", Name: "theirs", State: "running", Holds: []providers.Claim{useOf(planner.ObjectID(project, addr(t, "image.box"), 0))},
+		})
+		s.inhabited = func(o planner.Opening) providers.Provider {
+			if o.Type.Name == "docker" {
+				return usable{in}
+			}
+			return nil
+		}
+	}
+	for _, test := range []struct {
+		name, after string
+		options     planner.Options
+		want        string
+	}{
+		{"it alone goes", engineSpec("moby", ""), planner.Options{}, "destroy image.box: it is not in the spec\n" +
+			"  retained: libvirt container \"theirs\" (1) uses it\n" +
+			"  > once that one is gone, the next apply or destroy removes it\n"},
+		{"the engine and it go", "vm \"a\" {\n}\n", planner.Options{}, "destroy engine.e: it is not in the spec\n" +
+			"  retained: image.box is inside of it, and is retained\n" +
+			"destroy image.box: it is not in the spec\n" +
+			"  retained: libvirt container \"theirs\" (1) uses it\n" +
+			"  > once that one is gone, the next apply or destroy removes it\n"},
+		{"the VM goes", "", planner.Options{}, "destroy engine.e: it is not in the spec\n" +
+			"destroy image.box: others use it: it goes with what is around its engine\n" +
+			"destroy vm.a: it is not in the spec\n" +
+			"0 delete engine.e\n" +
+			"1 stop vm.a after 0\n" +
+			"2 delete vm.a after 0,1\n" +
+			"3 forget image.box after 0,1,2\n"},
+		{"all goes by a destroy", engineSpec("moby", engineImage), planner.Options{Destroy: true}, "destroy engine.e: it was asked for\n" +
+			"destroy image.box: others use it: it goes with what is around its engine\n" +
+			"destroy vm.a: it was asked for\n" +
+			"0 delete engine.e\n" +
+			"1 stop vm.a after 0\n" +
+			"2 delete vm.a after 0,1\n" +
+			"3 forget image.box after 0,1,2\n"},
+		{"the VM is busy", "", planner.Options{Busy: map[spec.Address][]state.Holder{addr(t, "vm.a"): {{PID: 42, Host: "ada", Command: "vmctl vm exec"}}}}, "destroy engine.e: it is not in the spec\n" +
+			"  retained: image.box is inside of it, and is retained\n" +
+			"destroy image.box: it is not in the spec\n" +
+			"  retained: libvirt container \"theirs\" (1) uses it\n" +
+			"  > once that one is gone, the next apply or destroy removes it\n" +
+			"destroy vm.a: it is not in the spec\n" +
+			"  blocked: it is busy: vmctl vm exec (pid 42 on ada) since 0001-01-01 00:00:00 UTC\n" +
+			"  > let them end, or end them where they run; then repeat the command\n" +
+			"  > or interrupt them: --allow-interrupt=vm.a\n" +
+			"found busy vm.a: vmctl vm exec (pid 42 on ada) since 0001-01-01 00:00:00 UTC\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := enginePlan(t, engineSpec("moby", engineImage), test.after, test.options, used); got != test.want {
+				t.Errorf("plan (-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
 }
