@@ -145,6 +145,9 @@ var startDev = []string{"vm", "start", "dev"}
 
 var destroyAll = []string{"destroy", "--auto-approve"}
 
+// unseenToo destroys a VM of which no record says what is inside, also where the first try has taken it down and not begun to delete it.
+var unseenToo = []string{"destroy", "--auto-approve", "--allow-dirty=vm.dev"}
+
 // twoWithDisks are two VMs with a disk each.
 var twoWithDisks = using(simVM) + strings.ReplaceAll(strings.Replace(using(secondVM(simVM)), "cache", "store", 1), "disk.cache", "disk.store")
 
@@ -207,7 +210,7 @@ var simOperations = []operation{
 	{name: "push to a workspace", repo: true, before: simHost + simDev + workIn, spec: simHost + simDev + workIn, damage: advanced, args: pushWork, again: pushWork},
 	{name: "save a workspace", repo: true, before: simHost + simDev + workIn, spec: simHost + simDev + workIn, damage: worked, args: saveWork, again: saveWork},
 	{name: "restore a workspace", repo: true, before: simHost + simDev + workIn, spec: simHost + simDev + workIn, damage: savedBefore, args: restoreWork, again: restoreWork},
-	{name: "destroy what no state knows", before: simVM, spec: simVM, args: destroyAll, again: destroyAll, damage: forgotten},
+	{name: "destroy what no state knows", before: simVM, spec: simVM, args: destroyAll, again: unseenToo, damage: forgotten},
 }
 
 // killed ends the process of a simulated VM at once.

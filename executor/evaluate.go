@@ -88,12 +88,12 @@ func (x *execution) resolved(c *planner.Change) (spec.Resource, error) {
 	return resource, nil
 }
 
-// uses maps each address that a change uses to the object found there, as the records name it
-// now.
+// uses maps each address that a change uses to the object found there, as the records name it now. A record of what is being made
+// names what was planned: an object that was found after a run which was cut short may have another ID.
 func (x *execution) uses(c *planner.Change) map[spec.Address]providers.Used {
 	now := maps.Clone(c.Uses)
 	for a, used := range now {
-		if r, ok := x.records[a]; ok {
+		if r, ok := x.records[a]; ok && !r.Reserved {
 			used.ID, used.Name = providers.ID(r.ID), r.Name
 			now[a] = used
 		}

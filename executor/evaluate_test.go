@@ -124,6 +124,28 @@ func TestAnObjectGetsTheIDThatItsStepSays(t *testing.T) {
 	}
 }
 
+// What an object is called that a killed run made, and did not write down, is known from the world: what uses it gets that ID.
+func TestAnObjectThatWasMadeByAKilledRunIsUsed(t *testing.T) {
+	const off = "vm \"a\" {\n  running = false\n}\n"
+	for entries, killed := 0, true; killed; entries++ {
+		b := newBench(t, off)
+		b.memory.rename["define vm.a"] = "other"
+		store := b.folder
+		b.folder = &dying{Store: store, entries: entries}
+		_, err := b.apply(t.Context())
+		if killed = errors.Is(err, errKilled); err != nil && !killed {
+			t.Fatal(err)
+		}
+		b.folder = store
+		b.spec(off + "vm \"b\" {\n  depends_on = [vm.a]\n}\n")
+		b.must()
+		used := b.memory.works["define vm.b"].Uses[spec.Address{Kind: spec.VM, Name: "a"}]
+		if used.ID != "other" {
+			t.Errorf("killed after %d entries: vm.b uses %s, want other", entries, used.ID)
+		}
+	}
+}
+
 // A step that waits for a claim that could not be freed does not begin.
 func TestAClaimThatIsNotFreed(t *testing.T) {
 	forward := func(vm, port string) string {

@@ -128,9 +128,9 @@ func (d *Delta) unnamed() []spec.Address {
 
 // mayHold reports whether work may be inside of the object of a change that no record tells of. Anything may be where its own record is
 // lost. Where that was removed by hand or made anew, such work is there only if a block wants it, or a record of such work was removed
-// by hand.
+// by hand. No work is in what an earlier run has begun to delete, after a look inside.
 func (d *differ) mayHold(c *Change) bool {
-	if c.Object == nil || len(workKinds(d.options.Types, c.Kind)) == 0 {
+	if c.Object == nil || len(workKinds(d.options.Types, c.Kind)) == 0 || !isUp(c.Object) && d.beganToDelete(c) {
 		return false
 	}
 	_, byHand := d.state.Forgotten[string(c.Object.ID)]

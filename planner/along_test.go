@@ -47,6 +47,13 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 			}
 		}
 	}
+	began := func(how string) func(*scene) {
+		return func(s *scene) {
+			s.interrupt("vm.a", "delete")
+			e := &s.state.Interrupted[0]
+			e.How, e.ID = how, string(s.object().ID)
+		}
+	}
 	const (
 		busy    = "  blocked: it is busy: vmctl vm exec (pid 42 on ada) since 0001-01-01 00:00:00 UTC\n"
 		left    = "found orphan workspace.w: libvirt workspace \"demo.w\" (ID) bears our mark; it is in neither the spec nor the state\n"
@@ -56,6 +63,7 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 		gone    = "destroy vm.a: it is in neither the spec nor the state\n"
 		kept    = "  blocked: workspace.w is inside of it, and is to be kept\n  > see what the plan says of workspace.w\n"
 		removal = "0 delete workspace.w\n1 stop vm.a after 0\n2 delete vm.a after 0,1\n"
+		cut     = "found interrupted vm.a: an earlier run began to destroy it at 2026-05-01 12:00:00 UTC and did not end; it may have left: half of it\n"
 		off     = "  blocked: vm.a is off, and what is inside of it may have no record: nobody can see whether a workspace there has work that exists nowhere else\n"
 		started = "  > start the VM first: vmctl vm start vm.a\n  > or have it started and looked into: vmctl destroy --wake\n"
 		lose    = "  > or lose it: --allow-dirty=vm.a\n"
@@ -97,6 +105,8 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 		{"it cannot be read, and a record was removed", []func(*scene){destroy, mute, found}, asked + unread + lose},
 		{"the VM is an orphan", []func(*scene){orphaned, soiled}, gone + kept + along + dirty},
 		{"the VM is an orphan that is off", []func(*scene){orphaned, (*scene).off}, gone + off + "  > put its block back, apply, and see what the plan says of what is inside\n" + lose},
+		{"the VM is an orphan that is off, and a run that was cut short looked into", []func(*scene){orphaned, (*scene).off, began(state.Destroying)}, gone + off + "  > put its block back, apply, and see what the plan says of what is inside\n" + lose + cut},
+		{"the VM is an orphan that is off, and a run that was cut short began to delete", []func(*scene){orphaned, (*scene).off, began(state.Deleting)}, gone + cut + "0 delete vm.a\n1 settle vm.a after 0\n"},
 		{"its record was removed by hand, and none of a workspace", []func(*scene){orphaned, (*scene).off, byHand(a)}, gone + "0 delete vm.a\n"},
 		{"its record was removed by hand, and one of a workspace", []func(*scene){orphaned, (*scene).off, byHand(a, w)}, gone + off + "  > put its block back, apply, and see what the plan says of what is inside\n" + lose},
 		{"the address of the orphan has another object", []func(*scene){destroy, soiled, func(s *scene) {

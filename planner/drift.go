@@ -162,11 +162,13 @@ func (d *differ) wasDestroyed(a spec.Address) bool {
 // Parts of the object may be gone by then, and no refusal keeps it. While that run goes on, and
 // if somebody changed the object since, the journal is no proof.
 func (d *differ) isHalfDeleted(c *Change) bool {
-	if d.options.Held || c.Object == nil || c.Record == nil || c.Record.Reserved ||
-		c.Record.ID != string(c.Object.ID) || markedGeneration(c.Object) > c.Record.Generation {
-		return false
-	}
-	return slices.ContainsFunc(d.begun[c.Address], func(e state.Entry) bool { return e.Deletes() && e.ID == c.Record.ID })
+	return c.Object != nil && c.Record != nil && !c.Record.Reserved && c.Record.ID == string(c.Object.ID) &&
+		markedGeneration(c.Object) <= c.Record.Generation && d.beganToDelete(c)
+}
+
+// beganToDelete reports whether an earlier run, which has ended, began to delete the object of a change, recorded or not.
+func (d *differ) beganToDelete(c *Change) bool {
+	return !d.options.Held && slices.ContainsFunc(d.begun[c.Address], func(e state.Entry) bool { return e.Deletes() && e.ID == string(c.Object.ID) })
 }
 
 // wasLetGo reports whether an earlier run began to let go of the object of an address.
