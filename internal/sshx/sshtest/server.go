@@ -237,7 +237,22 @@ func (s Server) session(c ssh.NewChannel, ends bool, over func()) {
 	defer quiet(channel)
 	ctx, kill := context.WithCancel(context.Background()) //nolint:forbidigo // a server for tests only
 	defer kill()
-	for r := range requests {
+	ended := make(chan io.Closer, 1) // the input of a command whose client ends it
+	for {
+		var r *ssh.Request
+		select {
+		case r = <-requests:
+		case input := <-ended:
+			if len(requests) > 0 { // what the client asked for before comes first
+				ended <- input
+			} else if ctx.Err() == nil { // else the command ends before its input
+				quiet(input)
+			}
+			continue
+		}
+		if r == nil {
+			return
+		}
 		if s.Seen != nil {
 			s.Seen(r.Type)
 		}
@@ -261,15 +276,15 @@ func (s Server) session(c ssh.NewChannel, ends bool, over func()) {
 			continue
 		}
 		running.Go(func() {
-			s.run(ctx, channel, command)
+			s.run(ctx, channel, command, ended)
 			over()
 			quiet(channel)
 		})
 	}
 }
 
-// run hands the command to the login shell, as a real server does.
-func (s Server) run(ctx context.Context, channel ssh.Channel, command string) {
+// run hands the command to the login shell, as a real server does. Once the client has ended its input, that is handed to ended.
+func (s Server) run(ctx context.Context, channel ssh.Channel, command string, ended chan<- io.Closer) {
 	login := s.Login
 	if login == nil {
 		login = []string{"/bin/sh", "-c"}
@@ -286,7 +301,7 @@ func (s Server) run(ctx context.Context, channel ssh.Channel, command string) {
 	}
 	go func() {
 		if _, err := io.Copy(input, channel); err == nil {
-			quiet(input)
+			ended <- input
 		}
 	}()
 	err = cmd.Run()
