@@ -60,7 +60,7 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		o = w.contain(ctx, &r)
 	}
 	if o == nil {
-		o = w.start(own, r, me)
+		o = w.start(ctx, r, me)
 	}
 	if o == nil {
 		w.Ready(nil)
@@ -138,12 +138,17 @@ func (w *GuestWorker) begin(ctx context.Context, me process.Identity) (Record, e
 	return w.Store.Commit(own, w.ID, r.Revision, func(r *Record) error { return TakeUp(r, me) })
 }
 
-// start starts the command, unless it is to be taken up. nil: it runs.
-func (w *GuestWorker) start(ctx context.Context, r Record, me process.Identity) *guestOutcome {
+// start starts the command, unless it is to be taken up. nil: it runs. It does not start once its end is asked for, also during the look
+// at its folder.
+func (w *GuestWorker) start(asked context.Context, r Record, me process.Identity) *guestOutcome {
+	ctx := context.WithoutCancel(asked)
 	if r.Status == Running {
 		return nil
 	}
 	if !w.TakesUp {
+		if now, err := w.Store.Read(w.ID); asked.Err() != nil || err == nil && now.Cancel != nil {
+			return &guestOutcome{Outcome: Outcome{Requested: true, Reason: ErrCancelled.Error()}}
+		}
 		if o := w.launch(ctx, r); o != nil {
 			return o
 		}
