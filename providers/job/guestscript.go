@@ -53,23 +53,27 @@ mv "$d/.begun" "$d/begun"
 wait "$pid"
 status=$?
 i=0
+n=0
 asked=" "
 while [ -n "$gentle" ] || [ "$i" -lt 20 ]; do
   left=$(grep -ls "VMCTL_JOB=$id" /proc/[0-9]*/environ)
   [ -n "$left" ] || break
+  lives=" "
   for p in $left; do
     p=${p#/proc/}
     p=${p%/environ}
     if [ -n "$gentle" ]; then
+      lives="$lives$p "
       case $asked in *" $p "*) continue ;; esac
-      asked="$asked$p "
       kill -TERM "$p" 2>/dev/null
-      echo "pid $p" >>"$d/left"
+      n=$((n + 1))
+      [ "$n" -gt 1000 ] || echo "pid $p" >>"$d/left"
       continue
     fi
     [ "$i" -gt 0 ] || echo "pid $p" >>"$d/left"
     kill -KILL "$p" 2>/dev/null
   done
+  asked=$lives
   i=$((i + 1))
   sleep 0.1
 done
