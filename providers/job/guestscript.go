@@ -81,12 +81,14 @@ rm -rf "$d/tmp"
 echo "$status" >"$d/.exit"
 mv "$d/.exit" "$d/exit"`
 
-	// guestLook prints how the job is ("none", "runs", "ended STATUS", "lost"), and then the sizes of its outputs.
+	// guestLook prints how the job is ("none -", "runs -", "runs left" if its command has ended and left processes behind, "ended STATUS",
+	// "lost -"), and then the sizes of its outputs.
 	guestLook = `
 d=$HOME/.vmctl/jobs/$1
 if [ ! -d "$d" ]; then echo 'none - 0 0'; exit; fi
 lives=$(grep -ls "VMCTL_JOB[_A-Z]*=$1" /proc/[0-9]*/environ)
 if [ -e "$d/exit" ]; then how="ended $(cat "$d/exit")"; elif [ -n "$lives" ] || [ ! -r /proc/self/environ ]; then how='runs -'; else how='lost -'; fi
+if [ "$how" = 'runs -' ] && [ -e "$d/left" ]; then how='runs left'; fi
 echo "$how $(wc -c <"$d/stdout") $(wc -c <"$d/stderr")"`
 
 	// guestRead prints an output from a byte on, counted from 1: guestRead ID NAME BYTE.
