@@ -186,7 +186,7 @@ func (p *preview) acts() []providers.Act {
 	return all
 }
 
-// foreseen is what the plan rests on, and what it showed.
+// foreseen holds the acts that a plan showed, and the digest of the configuration that it was made of.
 type foreseen struct {
 	Acts  []providers.Act
 	Setup string // the Setup of the module; "": it could not be read
