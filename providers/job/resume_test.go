@@ -23,8 +23,13 @@ func TestASessionInUseIsNotContinued(t *testing.T) {
 		id, parent job.ID
 		status     job.Status
 	}{
-		{"j-first", "", job.Completed}, {"j-second", "j-first", job.Completed}, {"j-third", "j-second", job.Running},
-		{"j-beside", "j-first", job.Completed}, {"j-other", "", job.Completed}, {"j-of-other", "j-other", job.Completed}, {"j-new", "", job.Running},
+		{"j-first", "", job.Completed},
+		{"j-second", "j-first", job.Completed},
+		{"j-third", "j-second", job.Running},
+		{"j-beside", "j-first", job.Completed},
+		{"j-other", "", job.Completed},
+		{"j-of-other", "j-other", job.Completed},
+		{"j-new", "", job.Running},
 	} {
 		record(t, s, r.id, r.status, func(now *job.Record) { now.Parent = r.parent })
 	}
