@@ -37,8 +37,9 @@ func (c *Change) removesObject() bool {
 	return c.Action == providers.Destroy || c.Action == providers.ReplaceIt
 }
 
-// lookLimit is the longest time for a look into an object in which nothing is known to be, unless the spec has another
-// (vmctl.refresh.timeout): a guest answers in seconds, and connecting to one that does not takes 45 seconds at most.
+// lookLimit is the time for a look into an object in which nothing is known to be, unless the spec has a longer one
+// (vmctl.refresh.timeout): a guest answers in seconds, and connecting to one that does not takes 45 seconds at most. A shorter one does
+// not count, since what the look does not see goes with the object.
 const lookLimit = time.Minute
 
 // lookInside reads the insides of the objects that changes end, where people may work in them, and places the orphans that are there.
@@ -62,8 +63,8 @@ func (w *World) lookInside(ctx context.Context, open Open, d Delta, c *spec.Conf
 			if err != nil {
 				return false, err
 			}
-			if system := w.systems[key]; !isKnown && system.limit == 0 { // nothing says that anything is inside: a guest that hangs keeps nobody from destroying it
-				system.limit = lookLimit
+			if system := w.systems[key]; !isKnown { // nothing says that anything is inside: a guest that hangs keeps nobody from destroying it
+				system.limit = max(system.limit, lookLimit)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -146,6 +147,40 @@ func TestGuestThatHangsIsLeft(t *testing.T) {
 		}
 		s.check("destroy vm.a: it was asked for\n0 stop vm.a\n1 delete vm.a after 0\n")
 	})
+}
+
+// A limit of the reading that is shorter than a guest takes to answer hides nobody's work in a VM that is to go.
+func TestASlowGuestIsLookedInto(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := after(t, "vm \"a\" {\n}\nworkspace \"w\" {\n  vm = vm.a\n  branch = \"w\"\n  path = \"/w\"\n}\n")
+		s.options.Types, s.options.Destroy = jobTypes(), true
+		s.soil("new")
+		s.forget("workspace.w")
+		s.config = load(t, "vm \"a\" {\n}\n")
+		s.config.Settings.ReadTimeout = time.Second
+		s.inhabited = func(o planner.Opening) providers.Provider {
+			if o.Via == nil {
+				return nil
+			}
+			return slow{s.inside("vm.a")}
+		}
+		p, err := s.plan()
+		if err != nil || !p.Forbidden() || len(p.Steps) > 0 {
+			t.Errorf("%v\n%s", err, text(p))
+		}
+	})
+}
+
+// slow is a system that answers after ten seconds, if it is asked for that long.
+type slow struct{ *system }
+
+func (s slow) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
+	select {
+	case <-ctx.Done():
+		return providers.Inventory{}, ctx.Err()
+	case <-time.After(10 * time.Second):
+		return s.system.Observe(ctx, q)
+	}
 }
 
 // hanging is a system that gives no answer.

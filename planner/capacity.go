@@ -94,9 +94,11 @@ func (c *Change) memoryNow() uint64 {
 	return ctyread.Uint(c.Object.Now(), "memory")
 }
 
-// memoryThen returns the memory with which a VM will run.
+// memoryThen returns the memory with which a VM will run. One that cannot be read may run as it is recorded.
 func (d *differ) memoryThen(c *Change) uint64 {
 	switch {
+	case c.isUnread() && c.Record != nil && ctyread.True(c.Record.Values, "running"):
+		return max(c.memoryNow(), ctyread.Uint(c.Record.Values, "memory"))
 	case c.Blocked != nil || !d.scope[c.Address] || c.Action == providers.Forget:
 		return c.memoryNow()
 	case !d.willRun(c):

@@ -46,6 +46,21 @@ func TestAHostHasEnoughForItsVMs(t *testing.T) {
 			want: "vm.c capacity: with it, the VMs that should run on its host want 5GiB of memory, and the host has 4GiB",
 		},
 		{
+			name: "more memory with one that cannot be read", spec: host + vms(`a memory = "2GiB"`, `c memory = "3GiB"`),
+			change: func(s *scene) {
+				inv := &s.systems[s.uri()].inventory
+				inv.Objects = slices.DeleteFunc(inv.Objects, func(o providers.Object) bool {
+					if o.Name == "demo.a" {
+						inv.Unknown = append(inv.Unknown, providers.Unknown{Kind: o.Kind, ID: o.ID, Name: o.Name, Reason: noAnswer})
+					}
+					return o.Name == "demo.a"
+				})
+				s.config.Settings.SkipsUnread = true
+			},
+			want: "vm.a unknown: provider.libvirt.host could not be read: no answer\n" +
+				"vm.c capacity: with it, the VMs that should run on its host want 5GiB of memory, and the host has 4GiB",
+		},
+		{
 			name: "a VM that grows", spec: host + vms(`a memory = "4GiB"`, `b memory = "1GiB"`),
 			want: "vm.a capacity: with it, the VMs that should run on its host want 5GiB of memory, and the host has 4GiB",
 		},

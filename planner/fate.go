@@ -100,7 +100,7 @@ func (o *orderer) fate(i int) bool {
 	}
 	if c.To == nil || o.world.System(c.System).sleep != "" {
 		o.reach(i, c.Place, c.Object == nil || (c.with != spec.Address{}))
-		return o.staysShutIn(i)
+		return o.staysSwitching(i) || o.staysShutIn(i)
 	}
 	o.reach(i, *c.To, true) // it is taken out of the place where it is before anything happens to that
 	return false
@@ -133,6 +133,17 @@ func (o *orderer) staysShutIn(i int) bool {
 	}
 	c.Action = providers.Update
 	return o.block(i, *shutIn(c, system.off, first))
+}
+
+// staysSwitching blocks a change that a command asks for inside of an object which still has a setting under which nothing inside is
+// managed, and keeps it in this plan. It reports whether it did.
+func (o *orderer) staysSwitching(i int) bool {
+	c := &o.plan.Changes[i]
+	system := o.world.System(c.System)
+	if _, idle := o.idle[i]; !idle || system.sleep != switching || !o.delta.options.asksFor(c.Address) {
+		return false
+	}
+	return o.block(i, Block{Cause: CauseOff, Problem: system.unread()})
 }
 
 // reach decides whether a change can be carried out in a place. If it cannot, the change waits, or

@@ -59,6 +59,13 @@ func TestInapplicable(t *testing.T) {
 			options: planner.Options{Scope: planner.Scope{Targets: []spec.Address{web}, Alone: true}},
 		},
 		{
+			name: "a command is about it, before the engine loses the type", before: engineSpec("containerd", engineRest), after: engineSpec("moby", engineRest),
+			options: planner.Options{States: map[spec.Address]string{web: "created"}, Scope: planner.Scope{Targets: []spec.Address{web}, Alone: true}},
+			want: "noop container.web\n" +
+				"  blocked: engine.e still has type = \"containerd\": what is inside of it is read once that has changed\n" +
+				"  > vmctl apply\n",
+		},
+		{
 			name: "something is to be made there", before: engineSpec("containerd", ""), after: engineSpec("containerd", engineRest),
 		},
 		{

@@ -36,8 +36,8 @@ func (o *orderer) followsUnread(b *Block) bool {
 	return planned && o.plan.Changes[i].Blocked != nil && o.plan.Changes[i].Blocked.Skipped
 }
 
-// skipBlocks blocks what rests on something that could not be read and is left out, by the spec or by a record, and what would take
-// such a thing down with what it is inside of: nobody knows what would be lost.
+// skipBlocks blocks what rests on something that could not be read and is left out, by the spec or by a record, what would take such a
+// thing down with what it is inside of, and what would remove an object that it uses: nobody knows what would be lost.
 func (o *orderer) skipBlocks() bool {
 	if !o.delta.skips {
 		return false
@@ -53,7 +53,7 @@ func (o *orderer) skipBlocks() bool {
 	}
 	for _, i := range o.inwards {
 		child := &o.plan.Changes[i]
-		if child.Blocked == nil || child.Blocked.Cause != CauseUnknown {
+		if !child.isUnread() {
 			continue
 		}
 		for j := range o.around(i) {
@@ -62,7 +62,30 @@ func (o *orderer) skipBlocks() bool {
 			}
 		}
 	}
+	for i := range o.plan.Changes {
+		user := &o.plan.Changes[i]
+		if !user.isUnread() {
+			continue
+		}
+		for _, a := range user.restsOn() {
+			if j, planned := o.index[a]; planned && removes(o.steps(j)) {
+				again = o.block(j, followsFrom(CauseHeld, user.Address, "%s uses it, and could not be read")) || again
+			}
+		}
+	}
 	return again
+}
+
+// isUnread reports whether a change is blocked because something about its own object could not be read.
+func (c *Change) isUnread() bool { return c.Blocked != nil && c.Blocked.Cause == CauseUnknown }
+
+// restsOn lists the addresses that an object needs: by the spec, by its place, and by its record.
+func (c *Change) restsOn() []spec.Address {
+	all := slices.Concat(c.Needs, c.Around)
+	if c.Record != nil {
+		all = append(all, c.Record.Uses...)
+	}
+	return all
 }
 
 func followsFrom(cause Cause, a spec.Address, reason string) Block {
@@ -71,18 +94,13 @@ func followsFrom(cause Cause, a spec.Address, reason string) Block {
 
 // unreadBelow returns an address that could not be read, and on which a change rests, at any depth. false: there is none.
 func (o *orderer) unreadBelow(i int, seen map[spec.Address]bool) (spec.Address, bool) {
-	c := &o.plan.Changes[i]
-	needs := slices.Concat(c.Needs, c.Around)
-	if c.Record != nil {
-		needs = append(needs, c.Record.Uses...)
-	}
-	for _, a := range needs {
+	for _, a := range o.plan.Changes[i].restsOn() {
 		j, planned := o.index[a]
 		if !planned || seen[a] {
 			continue
 		}
 		seen[a] = true
-		if b := o.plan.Changes[j].Blocked; b != nil && b.Cause == CauseUnknown {
+		if o.plan.Changes[j].isUnread() {
 			return a, true
 		}
 		if a, rests := o.unreadBelow(j, seen); rests {

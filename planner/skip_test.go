@@ -107,6 +107,11 @@ func TestSkip(t *testing.T) {
 			},
 			want: "skipped box.note: unknown\nskipped vm.a: kept_inside\nrestart vm.b\n", refused: "unknown box.note: unknown\nrestart vm.a\nrestart vm.b\n",
 		},
+		{
+			name: "what it uses by its record alone is not removed", applied: lan("") + in("a", "auto") + with("b"), spec: with("a") + with("b"),
+			change: unreadable("vm.a"),
+			want:   "skipped network.lan: blocked_holder\nskipped vm.a: unknown\n", refused: "unknown vm.a: unknown\ndestroy network.lan\n",
+		},
 	}
 	for _, test := range tests {
 		for _, skips := range []bool{true, false} {

@@ -2,8 +2,8 @@ package sshfs
 
 import "vmctl/internal/mountinfo"
 
-// kindOfMount is the file system's type in the list of mounts.
-const kindOfMount = "fuse.sshfs"
+// Kind is the kind of file system of a folder that sshfs serves, in the kernel's list of mounts.
+const Kind = "fuse.sshfs"
 
 // mounts returns those mounts of sshfs that nothing is mounted over.
 func mounts(all []mountinfo.Entry) []Mount {
@@ -13,7 +13,7 @@ func mounts(all []mountinfo.Entry) []Mount {
 	}
 	var found []Mount
 	for i, e := range all {
-		if e.Kind == kindOfMount && last[e.Path] == i {
+		if e.Kind == Kind && last[e.Path] == i {
 			found = append(found, Mount{Source: e.Source, Path: e.Path})
 		}
 	}

@@ -133,7 +133,7 @@ func (j *job) sendBuild(ctx context.Context, folder buildcontext.Context, want c
 func withoutURL(err error) error {
 	var of *url.Error
 	if errors.As(err, &of) {
-		return unreachable(of.Err)
+		return noAnswer(of.Err)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -28,22 +29,45 @@ type connection struct {
 	http *http.Client
 	mu   sync.Mutex
 	up   bool // its version was asked for
+
+	way       sync.Mutex
+	undialled error // of the last attempt to connect
 }
 
 // newConnection returns the connection to an engine that dial leads to. It does not dial yet. name is the
 // engine in errors.
 func newConnection(name string, dial func(context.Context) (net.Conn, error)) (*connection, error) {
+	n := &connection{}
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c, err := dial(ctx)
+		n.dialled(err)
+		return c, err
+	}
 	t := &http.Transport{
-		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DialContext:         connect,
 		MaxIdleConnsPerHost: inFlight, MaxConnsPerHost: inFlight, DisableCompression: true, IdleConnTimeout: time.Minute,
 	}
 	h := &http.Client{Transport: t, CheckRedirect: client.CheckRedirect}
-	c, err := client.New(client.WithHTTPClient(h), client.WithHost("unix:///"+name),
-		client.WithDialContext(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }))
+	c, err := client.New(client.WithHTTPClient(h), client.WithHost("unix:///"+name), client.WithDialContext(connect))
 	if err != nil {
 		return nil, fmt.Errorf("speak to the engine: %w", err)
 	}
-	return &connection{Client: c, http: h}, nil
+	n.Client, n.http = c, h
+	return n, nil
+}
+
+// dialled notes how an attempt to connect ended; nil: well.
+func (c *connection) dialled(err error) {
+	c.way.Lock()
+	defer c.way.Unlock()
+	c.undialled = err
+}
+
+// notDialled returns why the last attempt to connect failed; nil: it did not.
+func (c *connection) notDialled() error {
+	c.way.Lock()
+	defer c.way.Unlock()
+	return c.undialled
 }
 
 // ready asks the engine for its version, once. A hang is no answer.
@@ -55,15 +79,28 @@ func (c *connection) ready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	c.dialled(nil)
 	if _, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true, ForceNegotiate: true}); err != nil {
+		if why := c.notDialled(); why != nil { // the client tells the name that it has for the engine, and no reason
+			return noAnswer(why)
+		}
 		return unreachable(err)
 	}
 	c.up = true
 	return nil
 }
 
-// unreachable returns the problem of an engine that gives no answer.
+// unreachable returns the problem of a request to which an engine gives no answer.
 func unreachable(err error) error {
+	var of *url.Error // it names a host that only this connection knows
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return noAnswer(err)
+}
+
+// noAnswer returns the problem of an engine that gives no answer.
+func noAnswer(err error) error {
 	return &providers.Problem{
 		Outcome: providers.Failed, Code: "engine_unreachable",
 		Next: providers.Say("see whether the engine runs, and whether its socket is the one in `host`"),

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -130,22 +133,40 @@ func TestObserveContainers(t *testing.T) {
 // row E29, of an engine that gives no answer
 func TestObserveNoAnswer(t *testing.T) {
 	kinds := []spec.Kind{spec.Container, spec.Image, spec.Network, spec.Volume}
-	for name, end := range map[string]func(*fake){
-		"it is gone": func(f *fake) { f.server.Close() },
-		"it hangs": func(f *fake) {
+	refuses := func(err error) func(*fake) {
+		return func(f *fake) {
+			f.dials = map[string]func(context.Context) (net.Conn, error){"engine": func(context.Context) (net.Conn, error) {
+				return nil, &net.OpError{Op: "dial", Net: "unix", Addr: &net.UnixAddr{Name: "/run/x.sock"}, Err: os.NewSyscallError("connect", err)}
+			}}
+		}
+	}
+	for name, test := range map[string]struct {
+		end  func(*fake)
+		said string
+	}{
+		"it is gone": {func(f *fake) { f.server.Close() }, "connection refused"},
+		"it hangs": {func(f *fake) {
 			f.set("GET /_ping", answer{body: "hang"})
 			f.set("HEAD /_ping", answer{body: "hang"})
-		},
+		}, "deadline exceeded"},
+		"nobody listens at its socket": {refuses(syscall.ECONNREFUSED), "dial unix /run/x.sock: connect: connection refused"},
+		"its socket is not there":      {refuses(syscall.ENOENT), "dial unix /run/x.sock: connect: no such file or directory"},
+		"its socket is another user's": {refuses(syscall.EACCES), "dial unix /run/x.sock: connect: permission denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
 			p := f.open()
-			end(f)
+			test.end(f)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			inv, _ := p.Observe(ctx, providers.Query{}) //nolint:errcheck // that ctx ended is no finding
 			if got := slices.Sorted(maps.Keys(inv.Partial)); !slices.Equal(got, kinds) || len(inv.Objects) > 0 {
 				t.Errorf("partial %v, want %v; objects %v", got, kinds, inv.Objects)
+			}
+			for kind, why := range inv.Partial { // the name that the connection has for the engine is nothing to a user
+				if text := why.Error(); !strings.Contains(text, test.said) || strings.Contains(text, "://") {
+					t.Errorf("%s: %s; want %q", kind, text, test.said)
+				}
 			}
 		})
 	}

@@ -167,8 +167,9 @@ func mayBeOf(path string, r Record) bool {
 	return *of.Block == r.Block || r.MaxParallel > 0 && groupOf(*of.Block) == groupOf(r.Block)
 }
 
-// CreateOnly is Create for a run of a block. It fails with an *ActiveError while another job of the
-// block has not ended, and with an *UnknownJobError if nobody can tell. It gives the job its number. A job that takes turns gets those that are ahead of it. If it fails, the job is sure not to run, and
+// CreateOnly is Create for a run of a block, or for a job that continues another one. It fails with a *SessionInUseError while a job goes
+// on with the session of that, with an *ActiveError while another job of the block has not ended, and with an *UnknownJobError if nobody
+// can tell. It gives the job its number. A job that takes turns gets those that are ahead of it. If it fails, the job is sure not to run, and
 // the record returned has revision 0.
 func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
@@ -176,17 +177,25 @@ func (s Store) CreateOnly(ctx context.Context, r Record, o Observer) (Record, er
 	}
 	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: filepath.Join(s.Dir, startLock), Owner: s.Owner, Wait: lockWait})
 	if err != nil {
-		return r, fmt.Errorf("write a job of %s: %w", r.Block, err)
+		return r, fmt.Errorf("write a job%s: %w", ofBlock(r), err)
 	}
 	r, err = s.createOnly(ctx, r, o)
 	unlocked := absent(lock.Release())
 	if err == nil && unlocked != nil {
-		return s.notLaunched(ctx, r, fmt.Errorf("write a job of %s: %w", r.Block, unlocked), o.Now)
+		return s.notLaunched(ctx, r, fmt.Errorf("write a job%s: %w", ofBlock(r), unlocked), o.Now)
 	}
 	return r, errors.Join(err, unlocked)
 }
 
-// startLock is held while it is decided whether another job of a block may begin.
+// ofBlock names the block of a job behind a word; "": it is a run of none.
+func ofBlock(r Record) string {
+	if r.Block == "" {
+		return ""
+	}
+	return " of " + r.Block
+}
+
+// startLock is held while it is decided whether another job of a block, or one with the same session, may begin.
 const startLock = "start.lock"
 
 // settled returns a record as it is once it has ended if nothing of the job lives: no worker can take it from then on.
@@ -213,6 +222,12 @@ func (s Store) createOnly(ctx context.Context, r Record, o Observer) (Record, er
 	all, unread, err := s.List()
 	if err != nil {
 		return r, err
+	}
+	if err := s.isFree(ctx, all, r.Parent, o); err != nil {
+		return r, err
+	}
+	if r.Block == "" {
+		return s.Create(r)
 	}
 	for _, err := range unread {
 		var unknown *UnreadableError

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -703,6 +704,49 @@ func TestEndIsAskedForDuringTheCopyInAVM(t *testing.T) {
 	}
 	if _, err := os.Lstat(home + "/.vmctl"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the copy in the VM is left: %v", err)
+	}
+}
+
+// asksDuringLook is a guest in which the end of a job is asked for while its worker looks at its folder.
+type asksDuringLook struct {
+	providers.Guest
+	ask func()
+}
+
+func (g asksDuringLook) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	if slices.Contains(c.Args, "--porcelain=v2") {
+		g.ask()
+	}
+	return g.Guest.Run(ctx, c)
+}
+
+// row J18, of a job in a workspace of a VM
+func TestEndIsAskedForDuringTheLookInAVM(t *testing.T) {
+	s := withGit(t)
+	dir, _ := dirty(t)
+	ran, home := filepath.Join(t.TempDir(), "ran"), t.TempDir()
+	r, err := s.Create(job.Record{
+		ID: "j-look-vm", Agent: job.Plain, Command: []string{"sh", "-c", ": >" + ran}, Dir: dir, Grace: job.Duration(time.Minute), Created: time.Now(),
+		Inside: "vm.dev", Workspace: "workspace.w",
+	})
+	if err := errors.Join(err, s.WritePrompt(r.ID, nil)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endAll(t, r) })
+	ask := sync.OnceFunc(func() {
+		if _, err := s.Update(t.Context(), r.ID, func(r *job.Record) error { return job.Ask(r, job.Cancel{By: "test", At: time.Now()}) }); err != nil {
+			t.Error(err)
+		}
+	})
+	w := job.GuestWorker{Store: s, ID: r.ID, Guest: asksDuringLook{onHost(home), ask}, Now: time.Now, Ready: func(error) {}}
+	if err := w.Run(t.Context(), func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if r, err = s.Read(r.ID); err != nil || r.Status != job.Cancelled || !r.Started.IsZero() {
+		t.Errorf("it is %s: %s, started %s: %v", r.Status, r.Reason, r.Started, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command ran")
 	}
 }
 

@@ -53,23 +53,27 @@ mv "$d/.begun" "$d/begun"
 wait "$pid"
 status=$?
 i=0
+n=0
 asked=" "
 while [ -n "$gentle" ] || [ "$i" -lt 20 ]; do
   left=$(grep -ls "VMCTL_JOB=$id" /proc/[0-9]*/environ)
   [ -n "$left" ] || break
+  lives=" "
   for p in $left; do
     p=${p#/proc/}
     p=${p%/environ}
     if [ -n "$gentle" ]; then
+      lives="$lives$p "
       case $asked in *" $p "*) continue ;; esac
-      asked="$asked$p "
       kill -TERM "$p" 2>/dev/null
-      echo "pid $p" >>"$d/left"
+      n=$((n + 1))
+      [ "$n" -gt 1000 ] || echo "pid $p" >>"$d/left"
       continue
     fi
     [ "$i" -gt 0 ] || echo "pid $p" >>"$d/left"
     kill -KILL "$p" 2>/dev/null
   done
+  asked=$lives
   i=$((i + 1))
   sleep 0.1
 done
@@ -77,12 +81,14 @@ rm -rf "$d/tmp"
 echo "$status" >"$d/.exit"
 mv "$d/.exit" "$d/exit"`
 
-	// guestLook prints how the job is ("none", "runs", "ended STATUS", "lost"), and then the sizes of its outputs.
+	// guestLook prints how the job is ("none -", "runs -", "runs left" if its command has ended and left processes behind, "ended STATUS",
+	// "lost -"), and then the sizes of its outputs.
 	guestLook = `
 d=$HOME/.vmctl/jobs/$1
 if [ ! -d "$d" ]; then echo 'none - 0 0'; exit; fi
 lives=$(grep -ls "VMCTL_JOB[_A-Z]*=$1" /proc/[0-9]*/environ)
 if [ -e "$d/exit" ]; then how="ended $(cat "$d/exit")"; elif [ -n "$lives" ] || [ ! -r /proc/self/environ ]; then how='runs -'; else how='lost -'; fi
+if [ "$how" = 'runs -' ] && [ -e "$d/left" ]; then how='runs left'; fi
 echo "$how $(wc -c <"$d/stdout") $(wc -c <"$d/stderr")"`
 
 	// guestRead prints an output from a byte on, counted from 1: guestRead ID NAME BYTE.

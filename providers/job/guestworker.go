@@ -60,7 +60,7 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		o = w.contain(ctx, &r)
 	}
 	if o == nil {
-		o = w.start(own, r, me)
+		o = w.start(ctx, r, me)
 	}
 	if o == nil {
 		w.Ready(nil)
@@ -138,12 +138,17 @@ func (w *GuestWorker) begin(ctx context.Context, me process.Identity) (Record, e
 	return w.Store.Commit(own, w.ID, r.Revision, func(r *Record) error { return TakeUp(r, me) })
 }
 
-// start starts the command, unless it is to be taken up. nil: it runs.
-func (w *GuestWorker) start(ctx context.Context, r Record, me process.Identity) *guestOutcome {
+// start starts the command, unless it is to be taken up. nil: it runs. It does not start once its end is asked for, also during the look
+// at its folder.
+func (w *GuestWorker) start(asked context.Context, r Record, me process.Identity) *guestOutcome {
+	ctx := context.WithoutCancel(asked)
 	if r.Status == Running {
 		return nil
 	}
 	if !w.TakesUp {
+		if now, err := w.Store.Read(w.ID); asked.Err() != nil || err == nil && now.Cancel != nil {
+			return &guestOutcome{Outcome: Outcome{Requested: true, Reason: ErrCancelled.Error()}}
+		}
 		if o := w.launch(ctx, r); o != nil {
 			return o
 		}
@@ -236,6 +241,7 @@ func (w *GuestWorker) end(ctx context.Context, signal string) error {
 type look struct {
 	how    string // none | runs | ended | lost
 	status int
+	left   bool             // its command has ended, and processes that it left behind run
 	sizes  map[string]int64 // of the outputs
 }
 
@@ -248,7 +254,7 @@ func (w *GuestWorker) look(ctx context.Context) (look, error) {
 	if len(f) != 4 {
 		return look{}, fmt.Errorf("look at job %s: %q is not understood", w.ID, out)
 	}
-	l := look{how: f[0], sizes: map[string]int64{}}
+	l := look{how: f[0], left: f[1] == "left", sizes: map[string]int64{}}
 	if l.how == "ended" {
 		l.status, err = strconv.Atoi(f[1])
 	}
@@ -269,7 +275,7 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 	}
 	grown, seen, o := w.Now(), w.Now(), &guestOutcome{}
 	w.unkept = map[string]error{}
-	var asked, forced time.Time
+	var asked, forced, leaving time.Time
 	for {
 		l, err := w.look(own)
 		now := w.Now()
@@ -282,6 +288,12 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 			if more, err = w.copyOutputs(own, l); more {
 				grown = now
 			}
+			if l.left && leaving.IsZero() {
+				leaving = now
+			}
+		}
+		if asked.IsZero() && !leaving.IsZero() && now.Sub(leaving) >= time.Duration(r.Grace) && !w.mayKillNow(r) {
+			w.resists(own, r, "its command has ended, and what it left behind was asked to end and runs on: it is not forced")
 		}
 		switch {
 		case err != nil && now.Sub(seen) >= Window:
@@ -304,12 +316,12 @@ func (w *GuestWorker) watch(ctx context.Context, r Record) *guestOutcome {
 			o.ErrorCode, o.Reason = StopFailed, "processes that it started do not end"
 			return o
 		case !asked.IsZero() && now.Sub(asked) >= time.Duration(r.Grace) && !w.mayKillNow(r):
-			_, _ = w.Store.Update(own, w.ID, func(now *Record) error { return Resists(now, *r.Worker, resistance(r)) }) //nolint:errcheck // it decides nothing: the end counts
+			w.resists(own, r, resistance(r))
 		case !asked.IsZero() && now.Sub(asked) >= time.Duration(r.Grace):
 			if w.end(own, "KILL") == nil && forced.IsZero() {
 				forced = now
 			}
-		case asked.IsZero() && w.isOver(ctx, r, o, now.Sub(begun), now.Sub(grown)):
+		case asked.IsZero() && (leaving.IsZero() && isLate(r, o, now.Sub(begun), now.Sub(grown)) || w.isOver(ctx, o)):
 			if w.end(own, "TERM") == nil {
 				asked = now
 			}
@@ -327,16 +339,26 @@ func (w *GuestWorker) mayKillNow(r Record) bool {
 	return err == nil && mayKill(now)
 }
 
-// isOver reports whether the job is to end now, and writes why into o.
-func (w *GuestWorker) isOver(ctx context.Context, r Record, o *guestOutcome, ran, idle time.Duration) bool {
+func (w *GuestWorker) resists(ctx context.Context, r Record, reason string) {
+	_, _ = w.Store.Update(ctx, w.ID, func(now *Record) error { return Resists(now, *r.Worker, reason) }) //nolint:errcheck // it decides nothing: the end counts
+}
+
+// isLate reports whether the time of the command of a job is over, and writes which into o.
+func isLate(r Record, o *guestOutcome, ran, idle time.Duration) bool {
 	switch {
 	case r.Timeout > 0 && ran >= time.Duration(r.Timeout):
 		o.ErrorCode, o.Reason = TimedOut, "not done after "+time.Duration(r.Timeout).String()
-		return true
 	case r.IdleTimeout > 0 && idle >= time.Duration(r.IdleTimeout):
 		o.ErrorCode, o.Reason = IdleTimedOut, "no output for "+time.Duration(r.IdleTimeout).String()
-		return true
-	case ctx.Err() != nil:
+	default:
+		return false
+	}
+	return true
+}
+
+// isOver reports whether somebody asks for the end of the job, and writes into o if its worker was asked.
+func (w *GuestWorker) isOver(ctx context.Context, o *guestOutcome) bool {
+	if ctx.Err() != nil {
 		o.Requested = true
 		return true
 	}

@@ -86,6 +86,10 @@ func TakeUp(r *Record, worker process.Identity) error {
 	return nil
 }
 
+// mostLeft is the number of processes that a record names: a command that may not be killed can leave some behind for days which start
+// others.
+const mostLeft = 1000
+
 // Outcome holds the end of a run, as its worker saw it.
 type Outcome struct {
 	ExitCode  *int
@@ -117,6 +121,7 @@ func Finish(r *Record, worker process.Identity, o Outcome, now time.Time) error 
 		r.Session = o.Agent.Session
 	}
 	r.Leftovers = append(r.Leftovers, o.Leftovers...)
+	r.Leftovers = r.Leftovers[:min(len(r.Leftovers), mostLeft)]
 	r.Warnings = append(r.Warnings, o.Warnings...)
 	return nil
 }

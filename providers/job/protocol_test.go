@@ -3,6 +3,7 @@ package job_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -224,5 +225,18 @@ func TestUnknownWordsOfARecordAreNotGuessed(t *testing.T) {
 	if text := errors.Join(unread...).Error(); err != nil || len(all) != 2 || len(unread) != 2 ||
 		!strings.Contains(text, `containment "jail" is not known here`) || !strings.Contains(text, `scope "all" is not known here`) {
 		t.Errorf("%d are read, and of the others it is said:\n%s\n%v", len(all), text, err)
+	}
+}
+
+// A record names as many of the processes that a command left behind as it has room for.
+func TestARecordNamesSoManyLeftovers(t *testing.T) {
+	worker := process.Identity{PID: 7}
+	r, status, left := job.Record{ID: "j", Status: job.Running, Worker: &worker}, 0, []string{}
+	for i := range 5000 {
+		left = append(left, fmt.Sprintf("pid %d (sleep)", i))
+	}
+	err := job.Finish(&r, worker, job.Outcome{ExitCode: &status, Leftovers: left}, noon)
+	if n := len(r.Leftovers); err != nil || n != 1000 || r.Leftovers[n-1] != left[n-1] {
+		t.Errorf("it names %d: %v", len(r.Leftovers), err)
 	}
 }

@@ -58,7 +58,7 @@ type Record struct {
 	ExitCode  *int              `json:"exit_code"`  // nil: it is not known
 	ErrorCode ErrorCode         `json:"error_code"` // "": no failure
 	Reason    string            `json:"reason"`     // why the status is not completed, or why it waits
-	Leftovers []string          `json:"leftovers"`  // processes that outlived the command, and were ended
+	Leftovers []string          `json:"leftovers"`  // processes that outlived the command, and were ended: at most 1,000
 	Warnings  []string          `json:"warnings"`   // what failed that decides nothing
 	// Changed names the files of its repository that differ from before the run, committed or not: paths
 	// under the top, sorted, at most 1,000. null: nobody can tell.

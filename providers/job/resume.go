@@ -34,6 +34,55 @@ type OtherJobError struct {
 // Error names the job and the reason.
 func (e *OtherJobError) Error() string { return fmt.Sprintf("continue job %s: %s", e.ID, e.Reason) }
 
+// SessionInUseError reports that a job which has not ended goes on with the session of another one.
+type SessionInUseError struct {
+	ID, By ID // the job to continue, and that job
+	Status Status
+}
+
+// Error names both jobs.
+func (e *SessionInUseError) Error() string {
+	return fmt.Sprintf("continue job %s: job %s goes on with its session, and is %s", e.ID, e.By, e.Status)
+}
+
+// Free fails with a *SessionInUseError while another job goes on with the session of one that has ended: two agents would write one
+// conversation.
+func (s Store) Free(ctx context.Context, id ID, o Observer) error {
+	all, _, err := s.List()
+	if err != nil {
+		return err
+	}
+	return s.isFree(ctx, all, id, o)
+}
+
+// isFree is Free by the records of all jobs. "": there is nothing to continue.
+func (s Store) isFree(ctx context.Context, all []Record, id ID, o Observer) error {
+	if id == "" {
+		return nil
+	}
+	parents := map[ID]ID{}
+	for _, r := range all {
+		parents[r.ID] = r.Parent
+	}
+	for _, r := range all {
+		if r.Status.IsTerminal() || firstOf(parents, r.ID) != firstOf(parents, id) {
+			continue
+		}
+		if now, d := s.Look(ctx, r, o); !d.Status.IsTerminal() {
+			return &SessionInUseError{ID: id, By: now.ID, Status: d.Status}
+		}
+	}
+	return nil
+}
+
+// firstOf returns the first of the jobs that lead to a job, each of which continues the one before: all have one session.
+func firstOf(parents map[ID]ID, id ID) ID {
+	for seen := map[ID]bool{}; parents[id] != "" && !seen[id]; id = parents[id] {
+		seen[id] = true
+	}
+	return id
+}
+
 // Session returns the session of a job, also of one whose record was cut short before it had that. It fails with a
 // *NoSessionError if there is none.
 func (s Store) Session(r Record) (string, error) {
@@ -52,7 +101,7 @@ func (s Store) Session(r Record) (string, error) {
 }
 
 // Resume makes a run of a block go on with the session of the job that the block continues, if it does. It fails with a
-// *NotFoundError, a *StateError if that job has not ended, a *NoSessionError, or an *OtherJobError.
+// *NotFoundError, a *StateError if that job has not ended, a *SessionInUseError, a *NoSessionError, or an *OtherJobError.
 func (s Store) Resume(ctx context.Context, run *BlockRun, o Observer) error {
 	if run.Resumes == "" {
 		return nil
@@ -70,6 +119,9 @@ func (s Store) Resume(ctx context.Context, run *BlockRun, o Observer) error {
 	case r.Workspace != run.Workspace:
 		return &OtherJobError{ID: r.ID, Reason: fmt.Sprintf("it ran in %s, and %s runs in %s: an agent finds its session in the same folder alone", cmp.Or(r.Workspace, r.Dir), run.Block, run.Workspace)}
 	}
+	if err := s.Free(ctx, r.ID, o); err != nil {
+		return err
+	}
 	session, err := s.Session(r)
 	if err != nil {
 		return err
@@ -78,18 +130,26 @@ func (s Store) Resume(ctx context.Context, run *BlockRun, o Observer) error {
 	return nil
 }
 
+// endFirst returns what to type about a job that has to end first.
+func endFirst(id string) []providers.Advice {
+	return append(providers.SayVmctl("wait for its end: ", "job", "wait", id), providers.SayVmctl("or end it: ", "job", "cancel", id)...)
+}
+
 // refusal returns why a run of a block that continues a job is not planned.
 func refusal(run BlockRun, err error) *providers.Problem {
 	var (
 		none   *NotFoundError
 		active *StateError
+		inUse  *SessionInUseError
 		id     = string(run.Resumes)
 		next   = providers.SayVmctl("see which jobs there are: ", "job", "list", "--all")
 	)
 	switch {
 	case errors.As(err, &none):
 	case errors.As(err, &active):
-		next = append(providers.SayVmctl("wait for its end: ", "job", "wait", id), providers.SayVmctl("or end it: ", "job", "cancel", id)...)
+		next = endFirst(id)
+	case errors.As(err, &inUse):
+		next = endFirst(string(inUse.By))
 	default:
 		next = providers.SayVmctl("see how it ended: ", "job", "status", id)
 	}

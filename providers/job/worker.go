@@ -376,7 +376,7 @@ func (w *Worker) mayKillNow(r Record) bool {
 // askLeft asks what a command left behind to end, and waits until nothing is left, or until a cancel says that it may be killed:
 // then it reports true.
 func (w *Worker) askLeft(ctx context.Context, r Record, o *Outcome) (mayKill bool) {
-	asked, begun := map[int]process.Identity{}, w.Now()
+	asked, begun, told := map[int]process.Identity{}, w.Now(), time.Time{}
 	for !w.mayKillNow(r) {
 		all, err := w.Processes.Descendants()
 		if len(all) == 0 {
@@ -385,14 +385,16 @@ func (w *Worker) askLeft(ctx context.Context, r Record, o *Outcome) (mayKill boo
 			}
 			return false
 		}
+		lives := map[int]process.Identity{}
 		for _, id := range all {
-			if asked[id.PID] != id {
-				asked[id.PID] = id
-				o.Leftovers = append(o.Leftovers, leftover(id))
+			if lives[id.PID] = id; asked[id.PID] != id {
+				o.leaves(id)
 				_ = w.Processes.Request(id) //nolint:errcheck // the next look tells whether it lives
 			}
 		}
-		if w.Now().Sub(begun) >= time.Duration(r.Grace) {
+		asked = lives
+		if now := w.Now(); now.Sub(begun) >= time.Duration(r.Grace) && now.Sub(told) >= forceWait { // they may come and go at any rate
+			told = now
 			w.resists(ctx, r, "its command has ended, and what it left behind was asked to end and runs on: "+process.Words(all)+": it is not forced")
 		}
 		clock.Pause(ctx, tick)
@@ -400,8 +402,12 @@ func (w *Worker) askLeft(ctx context.Context, r Record, o *Outcome) (mayKill boo
 	return true
 }
 
-func leftover(id process.Identity) string {
-	return "pid " + strconv.Itoa(id.PID) + " (" + filepath.Base(id.Argv0) + ")"
+// leaves notes a process that a command left behind, once, and as many as a record names.
+func (o *Outcome) leaves(id process.Identity) {
+	name := "pid " + strconv.Itoa(id.PID) + " (" + filepath.Base(id.Argv0) + ")"
+	if len(o.Leftovers) < mostLeft && !slices.Contains(o.Leftovers, name) {
+		o.Leftovers = append(o.Leftovers, name)
+	}
 }
 
 // sweep ends what the command left behind, until nothing is left.
@@ -418,9 +424,7 @@ func (w *Worker) sweep(ctx context.Context, r Record, o *Outcome) {
 			return
 		}
 		for _, id := range all {
-			if name := leftover(id); !slices.Contains(o.Leftovers, name) {
-				o.Leftovers = append(o.Leftovers, name)
-			}
+			o.leaves(id)
 		}
 		limit, cancel := context.WithTimeout(ctx, forceWait)
 		err = process.Each(all, func(id process.Identity) error { _, err := w.Processes.Force(id); return err })

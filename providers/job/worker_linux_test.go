@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"vmctl/internal/gitx"
 	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
+	"vmctl/providers"
 	"vmctl/providers/job"
 )
 
@@ -191,6 +194,67 @@ func removeInsideWhenEnded(t *testing.T, s job.Store, id job.ID) {
 		if _, err := os.Lstat(gone); !errors.Is(err, fs.ErrNotExist) || r.Status != job.Completed {
 			t.Fatalf("%s of a job that was %s is there: %v", gone, r.Status, err)
 		}
+	}
+}
+
+// seesLeft is a guest that notes whether a look at a job has shown what its command left behind.
+type seesLeft struct {
+	providers.Guest
+	left *atomic.Bool
+}
+
+func (g seesLeft) Run(ctx context.Context, c providers.Command) (providers.Output, error) {
+	o, err := g.Guest.Run(ctx, c)
+	if out, is := c.Stdout.(*bytes.Buffer); is && strings.HasPrefix(out.String(), "runs left ") {
+		g.left.Store(true)
+	}
+	return o, err
+}
+
+// What the command of a job in a VM left behind, and may not be killed, does not make the job late: its time is that of the command. Its
+// record says that it resists until it has ended.
+//
+// row J60, of a job in a VM whose command has ended
+func TestWhatIsLeftInAVMIsNotLate(t *testing.T) {
+	s := job.Store{Dir: t.TempDir(), Owner: lockfile.Owner{PID: os.Getpid()}}
+	home, id := t.TempDir(), job.ID("j-left-vm")
+	hold := filepath.Join(home, "hold")
+	r, err := s.Create(job.Record{
+		ID: id, Agent: job.Plain, Dir: home, Grace: job.Duration(time.Second), Timeout: job.Duration(time.Hour), IdleTimeout: job.Duration(time.Hour),
+		Created: time.Now(), Inside: "vm.dev", Workspace: "workspace.w", Unforced: true,
+		Command: []string{"sh", "-c", "setsid sh -c 'trap \"\" TERM; read line <" + hold + "' </dev/null >/dev/null 2>&1 & exit 0"},
+	})
+	if err := errors.Join(err, s.WritePrompt(id, nil), syscall.Mkfifo(hold, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endAll(t, r) })
+	in := seesLeft{onHost(home), new(atomic.Bool)}
+	now := func() time.Time { // two hours pass once a look has shown that the command has ended
+		if in.left.Load() {
+			return time.Now().Add(2 * time.Hour)
+		}
+		return time.Now()
+	}
+	w := job.GuestWorker{Store: s, ID: id, Guest: in, Now: now, Ready: func(error) {}}
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(t.Context(), func() error { return nil }) }()
+	until(t, "the record says that the job resists", func() bool {
+		if r, err = s.Read(id); err != nil {
+			t.Fatal(err)
+		}
+		return r.Resists
+	})
+	if r.Status != job.Running || !strings.HasPrefix(r.Reason, "its command has ended, and what it left behind was asked to end") {
+		t.Errorf("it is %s: %s", r.Status, r.Reason)
+	}
+	if err := os.WriteFile(hold, []byte("go\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if r, err = s.Read(id); err != nil || r.Status != job.Completed || r.Resists || len(r.Leftovers) == 0 {
+		t.Errorf("it is %s, %s: %s, left %q: %v", r.Status, r.ErrorCode, r.Reason, r.Leftovers, err)
 	}
 }
 

@@ -178,7 +178,22 @@ func (p *Provider) state(m spec.TerraformModule, name string) string {
 	return p.statePath(name)
 }
 
+// isAsPlanned fails if the configuration of the module is another one than that of the plan: nobody has agreed to what it does now.
+func (j *job) isAsPlanned() error {
+	planned, _ := j.Args.(foreseen)
+	if planned.Setup == "" || planned.Setup == j.module.Setup {
+		return nil
+	}
+	return &providers.Problem{
+		Outcome: providers.Unsafe, Code: "terraform_changed", Next: providers.Vmctl("plan"),
+		Err: fmt.Errorf("%s %s: the module %s has changed since the plan", j.Op, j.Address, j.p.module),
+	}
+}
+
 func (j *job) apply(ctx context.Context) (*guard.Outcome, error) {
+	if err := j.isAsPlanned(); err != nil {
+		return nil, err
+	}
 	name := j.workspaceName()
 	if j.seen == nil {
 		if err := errors.Join(j.forgetHostKey(), j.forgetEarlier(ctx)); err != nil { // those of an earlier VM
@@ -256,6 +271,9 @@ func (j *job) carryOut(ctx context.Context, name string) error {
 
 // destroy destroys the resources, and removes the workspace once none is left.
 func (j *job) destroy(ctx context.Context) (*guard.Outcome, error) {
+	if err := j.isAsPlanned(); err != nil {
+		return nil, err
+	}
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}

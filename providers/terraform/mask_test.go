@@ -2,6 +2,7 @@ package terraform
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 // What Terraform repeats of a connection has no password in it. The texts are those of Terraform 1.11 with PostgreSQL.
 func TestMasked(t *testing.T) {
 	for text, want := range map[string]string{
-		`Error: parse "postgres://vmctl:se%zz@/postgres?host=/x": invalid URL escape "%zz"`: `Error: parse "postgres://vmctl:***@/postgres?host=/x": invalid URL escape "%zz"`,
+		`Error: parse "postgres://vmctl:se%zz@/postgres?host=/x": invalid URL escape "%zz"`: `Error: parse "postgres://vmctl:***@/postgres?host=/x": invalid URL escape "***"`,
 		`parse "postgres://vmctl:a b\"c@d@[/postgres": missing ']' in host`:                 `parse "postgres://vmctl:***@[/postgres": missing ']' in host`,
 		`missing "=" after "vmctl:secret@h/x" in connection info string"`:                   `missing "=" after "***" in connection info string"`,
 		`missing "=" after "cret" in connection info string"`:                               `missing "=" after "***" in connection info string"`,
@@ -30,6 +31,20 @@ func TestMasked(t *testing.T) {
 	} {
 		if got := masked(same); got != same {
 			t.Errorf("%s\nbecame %s", same, got)
+		}
+	}
+}
+
+// Nothing of a password is left in what net/url says of an address that it cannot read, wherever it takes the password to end.
+func TestMaskedMistake(t *testing.T) {
+	for _, password := range []string{"Zq/Xv", "Zq?Xv", "Zq#Xv", "Zq%zzXv", "Zq[Xv", "Zq Xv", `Zq"/Xv`, `Zq\#Xv`, "Zq/X@v", "Zq#X@v"} {
+		_, err := url.Parse("postgres://u:" + password + "@host/db")
+		if err == nil {
+			t.Errorf("%s is no mistake", password)
+			continue
+		}
+		if got := masked(err.Error()); strings.Contains(got, "Zq") || strings.Contains(got, "Xv") {
+			t.Errorf("%v became %s", err, got)
 		}
 	}
 }

@@ -186,13 +186,16 @@ func (p *preview) acts() []providers.Act {
 	return all
 }
 
-// foreseen are the acts that the plan showed.
-type foreseen []providers.Act
+// foreseen holds the acts that a plan showed, and the digest of the configuration that it was made of.
+type foreseen struct {
+	Acts  []providers.Act
+	Setup string // the Setup of the module; "": it could not be read
+}
 
 // Words implements providers.Args.
 func (f foreseen) Words() [][2]string {
 	var all [][2]string
-	for _, act := range f {
+	for _, act := range f.Acts {
 		all = append(all, [2]string{TypeName, act.Text})
 	}
 	return all
@@ -202,7 +205,7 @@ func (f foreseen) Words() [][2]string {
 func (p *preview) unforeseen(shown foreseen) []string {
 	var all []string
 	for _, act := range p.acts() {
-		if act.Applies == providers.Replace && !slices.Contains(shown, act) {
+		if act.Applies == providers.Replace && !slices.Contains(shown.Acts, act) {
 			all = append(all, act.Text)
 		}
 	}

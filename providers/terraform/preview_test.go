@@ -1,13 +1,18 @@
 package terraform
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	tfjson "github.com/hashicorp/terraform-json"
+	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
+	"vmctl/spec"
 )
 
 // planOf reads resource changes, a line each: address, actions and perhaps a deposed key.
@@ -76,16 +81,60 @@ func TestUnforeseen(t *testing.T) {
 		shown foreseen
 		want  string
 	}{
-		"nothing was shown": {nil, "replace aws_vm.a (tainted), destroy aws_vm.c"},
-		"all was shown":     {foreseen(p.acts()), ""},
-		"one was shown":     {foreseen{{Text: "destroy aws_vm.c", Applies: providers.Replace}}, "replace aws_vm.a (tainted)"},
+		"nothing was shown": {foreseen{}, "replace aws_vm.a (tainted), destroy aws_vm.c"},
+		"all was shown":     {foreseen{Acts: p.acts()}, ""},
+		"one was shown":     {foreseen{Acts: []providers.Act{{Text: "destroy aws_vm.c", Applies: providers.Replace}}}, "replace aws_vm.a (tainted)"},
 		"for another reason": {
-			foreseen{{Text: "replace aws_vm.a (cannot update)", Applies: providers.Replace}, {Text: "destroy aws_vm.c", Applies: providers.Replace}}, "replace aws_vm.a (tainted)",
+			foreseen{Acts: []providers.Act{{Text: "replace aws_vm.a (cannot update)", Applies: providers.Replace}, {Text: "destroy aws_vm.c", Applies: providers.Replace}}}, "replace aws_vm.a (tainted)",
 		},
-		"as live": {foreseen{{Text: "replace aws_vm.a (tainted)", Applies: providers.Live}, {Text: "destroy aws_vm.c", Applies: providers.Replace}}, "replace aws_vm.a (tainted)"},
+		"as live": {foreseen{Acts: []providers.Act{{Text: "replace aws_vm.a (tainted)", Applies: providers.Live}, {Text: "destroy aws_vm.c", Applies: providers.Replace}}}, "replace aws_vm.a (tainted)"},
 	} {
 		if got := strings.Join(p.unforeseen(test.shown), ", "); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// A module that is edited between the plan and its steps, as while the question waits for an answer, is not applied, and nothing is
+// destroyed for it. Files that its VMs make beside its configuration change nothing.
+func TestTheModuleIsEditedAfterThePlan(t *testing.T) {
+	vm := spec.Address{Kind: spec.VM, Name: "web"}
+	for name, test := range map[string]struct {
+		file    string
+		refused bool
+	}{
+		"its configuration": {"main.tf", true}, "a file beside it": {"made.key", false},
+	} {
+		dir := t.TempDir()
+		write := func(name, text string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("main.tf", "resource \"terraform_data\" \"vm\" {}\n")
+		p := &Provider{binary: "terraform", module: dir, settings: providers.Settings{Dir: t.TempDir()}}
+		steps, err := p.Steps(providers.Change{
+			Address: vm, Kind: spec.VM, Action: providers.ReplaceIt, ID: "new", Object: &providers.Object{Kind: spec.VM, ID: "old"},
+			Policy: cty.ObjectVal(map[string]cty.Value{"ssh": cty.ObjectVal(map[string]cty.Value{"wait": cty.False})}),
+		})
+		if err != nil || len(steps) != 2 {
+			t.Fatalf("%s: steps %+v, %v", name, steps, err)
+		}
+		write(test.file, "# edited\nresource \"terraform_data\" \"other\" {}\n")
+		for _, s := range steps {
+			task, _, err := p.Begin(t.Context(), providers.Work{Step: s}, func(providers.Progress) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j, _ := task.(*job)
+			err = j.isAsPlanned()
+			var problem *providers.Problem
+			if errors.As(err, &problem) != test.refused || test.refused && (problem.Outcome != providers.Unsafe || problem.Code != "terraform_changed") {
+				t.Errorf("%s, before %s: %v", name, s.Op, err)
+			}
+			if _, err := j.destroy(t.Context()); s.Op == opDestroy && (err != nil) != test.refused {
+				t.Errorf("%s: the destroy ended with %v", name, err)
+			}
 		}
 	}
 }

@@ -23,6 +23,12 @@ const (
 // Steps implements providers.Provider.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	s := steps{change: c, policy: machine.DecodePolicy(c.Policy), tool: p.tool()}
+	if m, err := p.readModule(); err == nil { // else its act tells
+		s.foreseen.Setup = m.Setup
+	}
+	if c.Preview != nil {
+		s.foreseen.Acts = c.Preview.Acts
+	}
 	if makes := c.Action == providers.Create || c.Action == providers.ReplaceIt; makes && s.policy.Wait {
 		if outputs := ctyread.Attr(c.Want, "outputs"); outputOf(outputs, outAddress) == "" {
 			return nil, providers.Refuse("apply is to wait until SSH answers, and no output tells its address",
@@ -73,10 +79,11 @@ func (s *steps) notSupported(what string) *providers.Problem {
 
 // steps collects the steps of a change.
 type steps struct {
-	change providers.Change
-	policy machine.Policy
-	tool   spec.TerraformTool
-	all    []providers.Step
+	change   providers.Change
+	policy   machine.Policy
+	tool     spec.TerraformTool
+	foreseen foreseen
+	all      []providers.Step
 }
 
 func (s *steps) add(op string, phase providers.Phase, id providers.ID) *providers.Step {
@@ -96,11 +103,9 @@ func wordsOf(op string, tool spec.TerraformTool) providers.Words {
 func (s *steps) apply(phase providers.Phase) {
 	step := s.add(opApply, phase, s.change.ID)
 	step.Leaves = []string{"resources of the module that its state does not have yet"}
-	if seen := s.change.Preview; seen != nil {
-		step.Args = foreseen(seen.Acts)
-		if len(seen.Losing()) > 0 {
-			step.Risk = providers.DataLoss
-		}
+	step.Args = s.foreseen
+	if len(s.change.Preview.Losing()) > 0 {
+		step.Risk = providers.DataLoss
 	}
 }
 
@@ -116,4 +121,5 @@ func (s *steps) wait(keys machine.Keys) {
 func (s *steps) destroy() {
 	step := s.add(opDestroy, providers.PhaseRemove, s.change.Object.ID)
 	step.Name, step.Risk, step.Frees, step.Timeout = s.change.Object.Name, providers.DataLoss, s.change.Object.Holds, s.policy.Delete
+	step.Args = foreseen{Setup: s.foreseen.Setup}
 }

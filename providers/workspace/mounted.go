@@ -27,15 +27,45 @@ func (t *task) unmounted(ctx context.Context) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	named := strings.Join(paths, ", ")
-	slices.Reverse(paths) // those on others end first
-	unmount := append([]string{"umount"}, paths...)
-	next := providers.Say(shellword.Join(unmount))
-	if !t.p.onHost() {
-		next = providers.Vmctl(append([]string{"vm", "exec", t.p.settings.Via.Address.String(), "--"}, unmount...)...)
-	}
 	return &providers.Problem{
-		Outcome: providers.Unsafe, Code: "mounted", Next: next,
-		Err: fmt.Errorf("%s %s: something is mounted in its folder, and its files would be removed with it: %s", t.Op, t.Address, named),
+		Outcome: providers.Unsafe, Code: "mounted", Next: t.p.unmounting(paths), Err: fmt.Errorf("%s %s: %s", t.Op, t.Address, mountedText(paths)),
 	}
+}
+
+// mountedText says what is mounted in the folder of a workspace.
+func mountedText(paths []string) string {
+	return "something is mounted in its folder, and its files would be removed with it: " + strings.Join(paths, ", ")
+}
+
+// unmounting returns the command that ends mounts in the place.
+func (p *Provider) unmounting(paths []string) []providers.Advice {
+	unmount := []string{"umount"}
+	for _, path := range slices.Backward(paths) { // those on others end first
+		unmount = append(unmount, path)
+	}
+	if p.onHost() {
+		return providers.Say(shellword.Join(unmount))
+	}
+	return providers.Vmctl(append([]string{"vm", "exec", p.settings.Via.Address.String(), "--"}, unmount...)...)
+}
+
+// noteMounted notes where something is mounted in the folders of workspaces.
+func (p *Provider) noteMounted(all []*seen) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.within = map[providers.ID][]string{}
+	for _, w := range all {
+		p.within[w.ID] = w.Within
+	}
+}
+
+// holdsMounts returns why a workspace cannot be removed as it was at the last look, if something is mounted in its folder; nil: nothing
+// is. The removal itself looks again.
+func (p *Provider) holdsMounts(id providers.ID) *providers.Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if paths := p.within[id]; len(paths) > 0 {
+		return providers.Refuse(mountedText(paths), p.unmounting(paths))
+	}
+	return nil
 }

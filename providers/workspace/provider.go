@@ -25,6 +25,8 @@ type Provider struct {
 	trees sync.Mutex // held while worktrees of this host are listed, made or removed
 	mu    sync.Mutex
 	known map[providers.ID]memory // what this host has written down about workspaces
+
+	within map[providers.ID][]string // where something was mounted in the folder of a workspace at the last look
 }
 
 var _ providers.Provider = (*Provider)(nil)
@@ -68,6 +70,7 @@ func (p *Provider) list(ctx context.Context) ([]*seen, error) {
 		return nil, err
 	}
 	p.compare(ctx, all)
+	p.noteMounted(all)
 	return all, p.findMounts(ctx, all)
 }
 
@@ -195,6 +198,11 @@ func fingerprint(w *seen) string {
 // Steps implements providers.Provider.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
 	s := steps{machine.Steps{Change: c, Words: words, Timeout: timeout}}
+	if (c.Action == providers.Destroy || c.Action == providers.ReplaceIt) && c.Object != nil && !c.Ends {
+		if problem := p.holdsMounts(c.Object.ID); problem != nil {
+			return nil, problem
+		}
+	}
 	switch c.Action {
 	case providers.Create:
 		s.make()

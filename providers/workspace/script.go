@@ -16,8 +16,8 @@ const (
 
 // The programs that work on workspaces, as arguments of a POSIX shell in the home of the user there.
 const (
-	// list prints, for each workspace: its record (W), its folder (N), how its hooks ended (K) and the save that is to be brought
-	// back into it (B); then, unless it is only half there (P), the commit that is
+	// list prints, for each workspace: its record (W), its folder (N), where its files are without symbolic links (V) and the mounts
+	// that may be in there (M) if there are any, how its hooks ended (K) and the save that is to be brought back into it (B); then, unless it is only half there (P), the commit that is
 	// checked out (H), the tips of its branches, tags and stash (R), what git status has to say (D), and what git status
 	// leaves out: changes of files with a mark that hides them (F), repositories inside (I), and operations of git that are
 	// not completed (O). X is what could not be read. C is the job of a copy of it, which has what that job changed.
@@ -31,6 +31,10 @@ for d in */; do
   [ -f "$d/mark" ] || continue
   { IFS= read -r line; IFS= read -r path; IFS= read -r tree; } <"$d/mark" || { [ -e "$d/mark" ] || continue; exit 1; }
   printf 'W %s\nN %s\n' "$line" "$d"
+  if at=$(cd -P "$path" 2>/dev/null && pwd -P) && text=$(grep -F -e " $at/" -e " $at " /proc/self/mountinfo 2>/dev/null); then
+    printf '%s\n' "$at" | sed 's/^/V /'
+    printf '%s\n' "$text" | sed 's/^/M /'
+  fi
   if [ -f "$d/hooks" ] && IFS= read -r line <"$d/hooks"; then
     printf 'K %s\n' "$line"
   fi

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"vmctl/internal/gitx"
+	"vmctl/internal/mountinfo"
+	"vmctl/internal/sshfs"
 )
 
 // seen is a workspace as it was found.
@@ -27,6 +29,8 @@ type seen struct {
 	Inside     []string   // the repositories in its folder
 	Operations []string   // of git, that are not completed
 	Copies     []string   // the jobs that have copies of it in the VM
+	At         string     // its folder without symbolic links; "": nothing is mounted in it
+	Within     []string   // where something is mounted in its folder, but for folders that sshfs serves
 	Restoring  string     // the commit of the save that is to be brought back; "": there is none
 	Half       string     // why it is only half there; "": it is whole
 	Unread     []string   // what could not be read
@@ -82,6 +86,10 @@ func parseList(text string) ([]*seen, error) {
 					w.Tip = sha
 				}
 			}
+		case "V":
+			w.At = rest
+		case "M":
+			w.holdsMount(rest)
 		case "D":
 			w.change(rest)
 		case "F":
@@ -97,6 +105,16 @@ func parseList(text string) ([]*seen, error) {
 		}
 	}
 	return all, nil
+}
+
+// holdsMount reads a line of the list of mounts.
+func (w *seen) holdsMount(line string) {
+	all, err := mountinfo.Parse(line)
+	if err != nil {
+		w.Unread = append(w.Unread, err.Error())
+	}
+	all = slices.DeleteFunc(all, func(e mountinfo.Entry) bool { return e.Kind == sshfs.Kind }) // one of vmctl's own may be unmounted before
+	w.Within = append(w.Within, mountinfo.In(w.At, all)...)
 }
 
 // change reads a line of git status (porcelain version 2).

@@ -44,6 +44,9 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 	if _, err := s.Reconcile(ctx, v.Record, a.observer()); err != nil && !errors.As(err, &conflict) {
 		return a.jobProblem(err)
 	}
+	if err := s.Free(ctx, v.ID, a.observer()); err != nil {
+		return a.notContinued(err)
+	}
 	session, err := s.Session(v.Record)
 	if err != nil {
 		return a.notContinued(err)
@@ -68,14 +71,16 @@ func (a *app) jobContinue(ctx context.Context, id string, r jobRequest) error {
 func (a *app) notContinued(err error) error {
 	var (
 		active *job.StateError
+		inUse  *job.SessionInUseError
 		none   *job.NoSessionError
 		other  *job.OtherJobError
 		e      *problem
 	)
 	switch {
 	case errors.As(err, &active):
-		id := string(active.ID)
-		e = newProblem(classFailed, "bad_state", err.Error(), a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
+		e = a.endFirst(err, active.ID)
+	case errors.As(err, &inUse):
+		e = a.endFirst(err, inUse.By)
 	case errors.As(err, &none):
 		e = newProblem(classFailed, "no_session_to_resume", err.Error(), a.againLine(none.Job)+" runs it again")
 	case errors.As(err, &other):
@@ -85,6 +90,12 @@ func (a *app) notContinued(err error) error {
 	}
 	e.err = err
 	return e
+}
+
+// endFirst returns the error about a job that has to end first.
+func (a *app) endFirst(err error, first job.ID) *problem {
+	id := string(first)
+	return newProblem(classFailed, "bad_state", err.Error(), a.commandLine("job cancel", planFlags{}, id), a.commandLine("job wait", planFlags{}, id))
 }
 
 // againLine returns the command line that runs a job again from its beginning.

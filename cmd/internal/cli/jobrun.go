@@ -299,7 +299,7 @@ func (a *app) startJob(ctx context.Context, s job.Store, r job.Record, prompt []
 	if err == nil { // else nobody can tell later whether it lives
 		r.Launcher = &me
 	}
-	if r.Block != "" {
+	if r.Block != "" || r.Parent != "" {
 		a.creating.Lock()
 		r, err = s.CreateOnly(ctx, r, a.observer())
 		a.creating.Unlock()
@@ -340,8 +340,13 @@ func (a *app) notLaunched(r job.Record, err error) error {
 	var (
 		active  *job.ActiveError
 		unknown *job.UnknownJobError
+		inUse   *job.SessionInUseError
 	)
 	switch {
+	case errors.As(err, &inUse):
+		e := a.endFirst(err, inUse.By)
+		e.err = err
+		return e
 	case errors.As(err, &active):
 		id := string(active.Active.ID)
 		e := newProblem(classRefused, "job_active", "run "+r.Block+": "+active.Error(),

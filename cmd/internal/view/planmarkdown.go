@@ -109,6 +109,7 @@ func summaryOf(d PlanDocument) (s planner.Summary) {
 		s.Actions[l.action] = d.Summary[string(l.action)]
 	}
 	s.Blocked, s.Refused, s.Unknown, s.Retained, s.Skipped, s.Deferred = d.Summary["blocked"], d.Summary["refused"], d.Summary["unknown"], d.Summary["retained"], d.Summary["skipped"], d.Summary["deferred"]
+	s.Inapplicable = d.Summary["not_applicable"]
 	return s
 }
 
