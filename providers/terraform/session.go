@@ -141,18 +141,9 @@ func (p *Provider) environment() map[string]string {
 	return tfexec.CleanEnv(env)
 }
 
-// run runs a command of Terraform. The values of variables reach it through a pipe if give says so.
-func (s *session) run(give bool, command func(*tfexec.Terraform) error) (err error) {
-	o := s.order
-	if give && s.variables != nil {
-		pipe, err := newPipe(filepath.Join(s.dir, "variables"), s.variables)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, pipe.close()) }()
-		o.Variables = pipe.path
-	}
-	text, err := json.Marshal(o)
+// run runs a command of Terraform through terraform-exec. It ends with vmctl.
+func (s *session) run(command func(*tfexec.Terraform) error) error {
+	text, err := json.Marshal(s.order)
 	if err != nil {
 		return err
 	}
@@ -172,28 +163,50 @@ func (s *session) init(ctx context.Context, settings []string) error {
 	for _, setting := range settings {
 		options = append(options, tfexec.BackendConfig(setting))
 	}
-	return s.run(false, func(tf *tfexec.Terraform) error { return tf.Init(ctx, options...) })
+	return s.run(func(tf *tfexec.Terraform) error { return tf.Init(ctx, options...) })
 }
 
 // importResource lets the state have an object that exists.
 func (s *session) importResource(ctx context.Context, state, address, id string) error {
-	options := []tfexec.ImportOption{tfexec.LockTimeout(s.lockWait)}
-	if state != "" {
-		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	args := append([]string{"import", "-no-color", "-input=false", "-lock-timeout=" + s.lockWait}, s.stateOption(state)...)
+	input, given, err := s.values()
+	if err != nil {
+		return err
 	}
-	if s.variables != nil {
-		options = append(options, tfexec.VarFile(stdinPath))
+	if input != nil {
+		defer input.Close() //nolint:errcheck // a file in memory
 	}
-	return s.runEdit(ctx, true, func(tf *tfexec.Terraform) error { return tf.Import(ctx, address, id, options...) })
+	return s.edit(ctx, append(append(args, given...), address, id), input)
 }
 
 // forget takes a resource out of the state, which stays as it is.
 func (s *session) forget(ctx context.Context, state, address string) error {
-	options := []tfexec.StateRmCmdOption{tfexec.LockTimeout(s.lockWait)}
-	if state != "" {
-		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	args := append([]string{"state", "rm", "-no-color", "-lock-timeout=" + s.lockWait}, s.stateOption(state)...)
+	return s.edit(ctx, append(args, address), nil)
+}
+
+// stateOption returns the option for the file with the state; "": the backend has it. It is deprecated, and the only way for a module
+// without a backend.
+func (s *session) stateOption(state string) []string {
+	if state == "" {
+		return nil
 	}
-	return s.runEdit(ctx, false, func(tf *tfexec.Terraform) error { return tf.StateRm(ctx, address, options...) })
+	return []string{"-state=" + state}
+}
+
+// stdinPath is the standard input as a file, which Terraform reads the values of variables from.
+const stdinPath = "/dev/stdin"
+
+// values returns a file with the values of the variables, which is the input of a command, and the option that reads them. nil: there
+// are none.
+func (s *session) values() (input *os.File, option []string, err error) {
+	if s.variables == nil {
+		return nil, nil, nil
+	}
+	if input, err = process.InMemory(s.variables); err != nil {
+		return nil, nil, fmt.Errorf("give the values of variables to %s: %w", s.p.tool(), err)
+	}
+	return input, []string{"-var-file=" + stdinPath}, nil
 }
 
 // planFile is the name of the plan in the folder of a session.
@@ -203,23 +216,20 @@ const planFile = "plan"
 func (s *session) plan(ctx context.Context, state string, further ...string) (*preview, error) {
 	file := filepath.Join(s.dir, planFile)
 	args := append([]string{"plan", "-json", "-no-color", "-input=false", "-detailed-exitcode", "-lock-timeout=" + s.lockWait, "-out=" + file}, further...)
-	if state != "" {
-		args = append(args, "-state="+state)
-	}
+	args = append(args, s.stateOption(state)...)
 	if err := makePrivate(file); err != nil {
 		return nil, err
 	}
-	var input *os.File
-	if s.variables != nil {
-		var err error
-		if input, err = process.InMemory(s.variables); err != nil {
-			return nil, fmt.Errorf("give the values of variables to %s: %w", s.p.tool(), err)
-		}
-		defer input.Close() //nolint:errcheck // a file in memory
-		args = append(args, "-var-file="+stdinPath)
+	input, given, err := s.values()
+	if err != nil {
+		return nil, err
 	}
+	if input != nil {
+		defer input.Close() //nolint:errcheck // a file in memory
+	}
+	args = append(args, given...)
 	var out messages
-	err := unlessCreating(ctx, func() error {
+	err = unlessCreating(ctx, func() error {
 		out = messages{}
 		status, err := s.bound(ctx, args, input, &out)
 		if err != nil && (status != planHasChanges || ctx.Err() != nil) {
@@ -255,6 +265,16 @@ func makePrivate(path string) error {
 
 // bound runs a command of Terraform that ends with vmctl. input may be nil.
 func (s *session) bound(ctx context.Context, args []string, input *os.File, out io.Writer) (status int, err error) {
+	c := run.Command{Args: append([]string{s.order.Program}, args...), Env: s.environ(), Dir: s.module, Stdout: out}
+	if input != nil {
+		c.Stdin = input
+	}
+	status, err = run.Bound(ctx, c)
+	return status, withoutSecrets(err)
+}
+
+// environ returns the environment of a command of Terraform.
+func (s *session) environ() []string {
 	env := []string{"TF_IN_AUTOMATION=1"}
 	for name, value := range s.env {
 		if name != CallVariable {
@@ -264,25 +284,16 @@ func (s *session) bound(ctx context.Context, args []string, input *os.File, out 
 	if s.order.Workspace != "" {
 		env = append(env, "TF_WORKSPACE="+s.order.Workspace)
 	}
-	c := run.Command{Args: append([]string{s.order.Program}, args...), Env: env, Dir: s.module, Stdout: out}
-	if input != nil {
-		c.Stdin = input
-	}
-	status, err = run.Bound(ctx, c)
-	return status, withoutSecrets(err)
+	return env
 }
 
 // apply carries out the plan that was made last.
 func (s *session) apply(ctx context.Context, state string) error {
-	options := []tfexec.ApplyOption{tfexec.LockTimeout(s.lockWait), tfexec.DirOrPlan(filepath.Join(s.dir, planFile))}
-	if state != "" {
-		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
-	}
-	defer s.tf.SetStdout(io.Discard)
+	args := append([]string{"apply", "-json", "-no-color", "-auto-approve", "-input=false", "-lock-timeout=" + s.lockWait}, s.stateOption(state)...)
+	args = append(args, filepath.Join(s.dir, planFile))
 	return unlessCreating(ctx, func() error {
 		out := messages{log: s.log}
-		err := s.runLasting(ctx, false, &out, func(tf *tfexec.Terraform, out io.Writer) error { return tf.ApplyJSON(ctx, out, options...) })
-		if err != nil {
+		if err := s.lasting(ctx, args, nil, &out); err != nil {
 			return out.failure(err)
 		}
 		return nil

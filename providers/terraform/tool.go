@@ -114,7 +114,7 @@ func (p *Provider) ask(ctx context.Context) (now told, err error) {
 	s.order.Version = ""
 	var out bytes.Buffer
 	s.tf.SetStdout(&out)
-	err = s.run(false, func(tf *tfexec.Terraform) (err error) {
+	err = s.run(func(tf *tfexec.Terraform) (err error) {
 		now.version, _, err = tf.Version(ctx, true)
 		return err
 	})

@@ -2,8 +2,8 @@
 // any cloud: one workspace of the module for each. The workspace is the object that vmctl manages; its name
 // carries the lineage of the project, the address and the ID. Only Terraform knows the resources in it.
 //
-// The package plans through internal/run, and runs everything else through terraform-exec, which starts vmctl itself (Call): that sets what
-// terraform-exec refuses to set, and lets Terraform outlive vmctl.
+// The package runs what plans, and what writes a state, through internal/run; the latter outlives vmctl. Everything else runs through
+// terraform-exec, which starts vmctl itself (Call): that sets what terraform-exec refuses to set.
 package terraform
 
 import (
