@@ -136,7 +136,7 @@ func toolOf(text []byte) spec.TerraformTool {
 
 // readModule reads the module, and refuses one whose states vmctl could not read, or not tell apart.
 func (p *Provider) readModule() (spec.TerraformModule, error) {
-	m, err := spec.ReadTerraformModule(p.module, p.tool())
+	m, err := p.modules.Read(p.module, p.tool())
 	if err != nil {
 		return m, err
 	}

@@ -19,6 +19,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -62,6 +63,8 @@ type Provider struct {
 	backend  backendConfig
 	// lockTimeout limits the wait for Terraform's lock of a state, in whole seconds. 0: no wait.
 	lockTimeout time.Duration
+
+	modules spec.TerraformModules // what is in module
 
 	preparing sync.Mutex // held during an init
 
