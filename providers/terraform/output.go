@@ -90,7 +90,7 @@ func (s *session) called(ctx context.Context, args []string, input *os.File, out
 
 // note records a Terraform before it begins.
 func (s *session) note(id process.Identity, command string) error {
-	text, err := json.Marshal(running{Process: id, Command: command, Folder: s.dir})
+	text, err := json.Marshal(running{Process: id, Command: command, Folder: s.around})
 	for _, path := range s.records() {
 		err = errors.Join(err, atomicfile.Write(path, text, 0o600))
 	}

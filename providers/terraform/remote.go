@@ -48,7 +48,7 @@ func (r remoteStates) open(ctx context.Context, name string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.order.Workspace, s.initialised = name, lister.dir
+	s.order.Workspace = name
 	return s, nil
 }
 

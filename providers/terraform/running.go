@@ -25,7 +25,7 @@ const recordName = "running"
 type running struct {
 	Process process.Identity `json:"process"`
 	Command string           `json:"command"` // of Terraform, as in "apply"
-	Folder  string           `json:"folder"`  // of the session
+	Folder  string           `json:"folder"`  // with the lock that its vmctl holds as long as it lives
 
 	tool spec.TerraformTool
 }

@@ -15,27 +15,25 @@ import (
 	"github.com/hashicorp/terraform-exec/tfexec"
 	tfjson "github.com/hashicorp/terraform-json"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/process"
 	"vmctl/internal/run"
-	"vmctl/internal/scratch"
 	"vmctl/providers"
 )
 
 // session runs Terraform's commands for one workspace. Its folder is private and short-lived.
 type session struct {
-	p        *Provider
-	module   string // the folder of the module, or one that shows it
-	tf       *tfexec.Terraform
-	env      map[string]string
-	lockWait string // how long Terraform waits for a lock, such as "30s"
-	order    order
-	dir      string // 0700
-	folder   *scratch.Folder
-	// initialised is the folder of the session whose init this one uses; "": it has its own.
-	initialised string
-	record      string // the file with the record of a Terraform that writes the state of a VM; "": none does
-	variables   []byte // in HCL; nil: none are given
-	log         providers.Log
+	p         *Provider
+	module    string // the folder of the module, or one that shows it
+	tf        *tfexec.Terraform
+	env       map[string]string
+	lockWait  string // how long Terraform waits for a lock, such as "30s"
+	order     order
+	dir       string // 0700
+	around    string // the folder with those of all sessions, which vmctl has locked
+	record    string // the file with the record of a Terraform that writes the state of a VM; "": none does
+	variables []byte // in HCL; nil: none are given
+	log       providers.Log
 }
 
 // openSession prepares commands in the folder of a module. The caller closes the session.
@@ -47,11 +45,10 @@ func (p *Provider) openSession(ctx context.Context, module, dataDir string) (*se
 	if p.host.Program == "" {
 		return nil, errors.New("vmctl does not know its own program, which runs Terraform")
 	}
-	folder, err := scratch.Make(ctx, p.temp(), folderPrefix)
-	if err != nil {
+	s := &session{p: p, module: module, order: order{Program: program, Init: "-lockfile=readonly"}, lockWait: p.lockWait(), env: p.environment()}
+	if s.dir, s.around, err = p.sessionFolder(ctx); err != nil {
 		return nil, err
 	}
-	s := &session{p: p, module: module, order: order{Program: program, Init: "-lockfile=readonly"}, dir: folder.Dir, folder: folder, lockWait: p.lockWait(), env: p.environment()}
 	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, s.dir, "1"
 	if err := s.take(); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -86,25 +83,17 @@ func (s *session) give() {
 
 func (s *session) close() error {
 	s.give()
-	err := s.folder.Remove()
+	err := os.RemoveAll(s.dir)
 	if s.record == "" {
 		return err
 	}
-	for _, path := range s.records() {
-		if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	return err
+	return errors.Join(err, atomicfile.Remove(s.record))
 }
 
-// records lists the files with the record of a Terraform that writes a state: while it lives, they keep the folders that it needs.
+// records lists the files with the record of a Terraform that writes a state: while it lives, that in the folder of the session keeps
+// the folder of all sessions, since it may use what another one has prepared.
 func (s *session) records() []string {
-	all := []string{filepath.Join(s.dir, recordName), s.record}
-	if s.initialised != "" {
-		all = append(all, filepath.Join(s.initialised, recordName+"-"+filepath.Base(s.dir)))
-	}
-	return all
+	return []string{filepath.Join(s.dir, recordName), s.record}
 }
 
 // findProgram returns the path of Terraform.

@@ -17,6 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/scratch"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 	"vmctl/spec"
@@ -68,6 +69,10 @@ type Provider struct {
 
 	preparing sync.Mutex // held during an init
 
+	scratching sync.Mutex      // guards what follows
+	folder     *scratch.Folder // with the folders of the sessions; nil: there was no session yet
+	sessions   int
+
 	listing sync.Mutex          // guards listers
 	listers map[string]*session // by the Setup of the module: the init of each is that of all sessions that use it
 
@@ -106,5 +111,5 @@ func (p *Provider) Close() error {
 		err = errors.Join(err, s.close())
 	}
 	p.listers = nil
-	return err
+	return errors.Join(err, p.removeFolder())
 }
