@@ -125,8 +125,8 @@ soak: ## search N random cases (100000) for one that breaks a law of plans and a
 crash-matrix: test-host ## kill vmctl before each change that it makes, on sim and on real QEMU, and print what came of it; SHARD=2/5 does a part
 	VMCTL_CRASH_MATRIX=all VMCTL_CRASH_SHARD=$(SHARD) VMCTL_CRASH_ROWS=$(CURDIR)/bin/crash $(GO_TEST) -timeout 170m -count=1 -v -run TestCrashMatrix ./acceptance/
 
-bench: ## measure vmctl beside Terraform and OpenTofu, where these are installed (VMCTL_BENCH=large: 100,000 resources, too), or with VMCTL_BENCH=lima beside limactl
-	$(GO_TEST) -timeout 60m -run '^$$' -bench '$(if $(filter lima,$(VMCTL_BENCH)),Lima,Table)' -benchtime 1x ./acceptance/bench
+bench: ## measure vmctl beside Terraform and OpenTofu, where these are installed (VMCTL_BENCH=large: 100,000 resources, too), with VMCTL_BENCH=lima beside limactl, or with VMCTL_BENCH=terraform its share beside the Terraform that it runs
+	$(GO_TEST) -timeout 60m -run '^$$' -bench '$(or $(if $(filter lima,$(VMCTL_BENCH)),Lima),$(if $(filter terraform,$(VMCTL_BENCH)),Terraform),Table)' -benchtime 1x ./acceptance/bench
 
 check: ## all that must hold before a change is merged, with the time of each part
 	@+MAKE='$(MAKE)' scripts/parts.sh $(PARTS)

@@ -34,9 +34,21 @@ for my $s (@all) {
 }
 `
 
-// The inside of an instance of Lima is a guest like any other: over OpenSSH, with its user's login shell, and gone with QEMU.
+// The inside of an instance of Lima is a guest like any other: over OpenSSH, with its user's login shell, and gone with QEMU. The client
+// of this host talks to an engine in it.
+//
+// row E58, of an engine in a VM of Lima
 func TestGuestOfLima(t *testing.T) {
 	s := newCrashSite(t, operation{}, "a guest of Lima")
+	s.write(on(limaGuest))
+	s.must("apply", "--auto-approve")
+	s.must("vm", "exec", "dev", "--", "sh", "-c", `sudo usermod -aG docker "$(id -un)" && sudo systemctl start docker`)
+	s.write(on(limaGuest) + "engine \"here\" {\n  vm = vm.dev\n}\n")
+	s.must("apply", "--auto-approve")
+	s.must("plan", "--detailed-exitcode")
+	if out := s.must("engine", "exec", "here", "--", "docker", "info", "--format", "{{.OSType}} {{.Containers}}"); out != "linux 0\n" {
+		t.Errorf("docker info in the instance says %q", out)
+	}
 	s.write(on(limaGuest))
 	s.must("apply", "--auto-approve")
 	var login struct {

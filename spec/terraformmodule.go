@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -48,15 +49,23 @@ type TerraformModule struct {
 	Setup string
 }
 
-// ReadTerraformModule reads the module in a folder as the tool does: OpenTofu alone reads x.tofu, and in place of x.tf. It
-// decides nothing about the resources: only the tool understands them.
-func ReadTerraformModule(dir string, tool TerraformTool) (TerraformModule, error) {
+// TerraformModules reads the module in one folder again and again, and parses it anew only when its files have changed. It may be
+// used by several goroutines.
+type TerraformModules struct {
+	mu   sync.Mutex
+	last map[TerraformTool]TerraformModule
+}
+
+// Read reads the module in the folder as the tool does: OpenTofu alone reads x.tofu, and in place of x.tf. It decides nothing about the
+// resources: only the tool understands them.
+func (r *TerraformModules) Read(dir string, tool TerraformTool) (TerraformModule, error) {
 	files, err := moduleFiles(dir)
 	if err != nil {
 		return TerraformModule{}, fmt.Errorf("read the module %s: %w", dir, err)
 	}
-	var m TerraformModule
-	whole, setup, any := sha256.New(), sha256.New(), false
+	whole, setup := sha256.New(), sha256.New()
+	var configuration []string
+	texts := map[string][]byte{}
 	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(overrides(a), overrides(b)) })
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -70,17 +79,27 @@ func ReadTerraformModule(dir string, tool TerraformTool) (TerraformModule, error
 		}
 		fmt.Fprintf(setup, "%q %d\n", name, len(text))
 		setup.Write(text)
-		if filepath.Dir(name) == "." && isConfiguration(name) {
-			if tool.reads(name, files) {
-				any = true
-				m.read(name, text)
-			}
+		if filepath.Dir(name) == "." && isConfiguration(name) && tool.reads(name, files) {
+			configuration, texts[name] = append(configuration, name), text
 		}
 	}
-	if !any {
+	if len(configuration) == 0 {
 		return TerraformModule{}, fmt.Errorf("read the module %s: it has no .tf file", dir)
 	}
-	m.Digest, m.Setup = hex.EncodeToString(whole.Sum(nil)), hex.EncodeToString(setup.Sum(nil))
+	digest := hex.EncodeToString(whole.Sum(nil))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.last[tool]; ok && last.Digest == digest {
+		return last, nil
+	}
+	m := TerraformModule{Digest: digest, Setup: hex.EncodeToString(setup.Sum(nil))}
+	for _, name := range configuration {
+		m.read(name, texts[name])
+	}
+	if r.last == nil {
+		r.last = map[TerraformTool]TerraformModule{}
+	}
+	r.last[tool] = m
 	return m, nil
 }
 

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,7 +32,7 @@ func TestBackendOfAModule(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m, err := spec.ReadTerraformModule(dir, spec.Terraform)
+		m, err := new(spec.TerraformModules).Read(dir, spec.Terraform)
 		if err != nil || m.Backend != test.want || (m.BackendDigest == "") != (test.want == "") {
 			t.Errorf("%s: %q (%s), %v, want %q", test.name, m.Backend, m.BackendDigest, err, test.want)
 		}
@@ -39,6 +40,40 @@ func TestBackendOfAModule(t *testing.T) {
 	}
 	if digests["a block"] != digests["beside a resource"] || digests["a block"] == digests["another bucket"] {
 		t.Errorf("digests of the blocks: %v", digests)
+	}
+}
+
+// A module that is read again is as its files are now.
+func TestModulesAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	var modules spec.TerraformModules
+	read := func(tool spec.TerraformTool, files map[string]string) spec.TerraformModule {
+		t.Helper()
+		for name, text := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := modules.Read(dir, tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := modules.Read(dir, tool)
+		if err != nil || again != m {
+			t.Errorf("read again it is %+v, %v, and was %+v", again, err, m)
+		}
+		return m
+	}
+	const backend = "terraform {\n  backend %q {}\n}\n"
+	first := read(spec.Terraform, map[string]string{"main.tf": fmt.Sprintf(backend, "s3"), "main.tofu": fmt.Sprintf(backend, "gcs")})
+	if tofu := read(spec.OpenTofu, nil); first.Backend != "s3" || tofu.Backend != "gcs" {
+		t.Errorf("Terraform reads the backend %q, OpenTofu %q; want s3 and gcs", first.Backend, tofu.Backend)
+	}
+	if second := read(spec.Terraform, map[string]string{"main.tf": fmt.Sprintf(backend, "pg")}); second.Backend != "pg" || second.Digest == first.Digest {
+		t.Errorf("after an edit it is %+v", second)
+	}
+	if third := read(spec.Terraform, map[string]string{"main.tf": fmt.Sprintf(backend, "s3")}); third != first {
+		t.Errorf("after the edit was taken back it is %+v, and was %+v", third, first)
 	}
 }
 
@@ -56,7 +91,7 @@ func TestOneWorkspaceOfAModule(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte("terraform {\n"+text+"\n}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := spec.ReadTerraformModule(dir, spec.Terraform); err != nil || m.OneWorkspace != want {
+		if m, err := new(spec.TerraformModules).Read(dir, spec.Terraform); err != nil || m.OneWorkspace != want {
 			t.Errorf("%s: %t, %v, want %t", text, m.OneWorkspace, err, want)
 		}
 	}
@@ -64,7 +99,7 @@ func TestOneWorkspaceOfAModule(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "main.tf.json"), []byte(`{"terraform": {"cloud": {"workspaces": {"name": "one"}}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := spec.ReadTerraformModule(dir, spec.Terraform); err != nil || !m.OneWorkspace {
+	if m, err := new(spec.TerraformModules).Read(dir, spec.Terraform); err != nil || !m.OneWorkspace {
 		t.Errorf("in JSON: %+v, %v", m, err)
 	}
 }

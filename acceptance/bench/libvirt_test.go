@@ -239,13 +239,6 @@ func (w *world) bare(b *testing.B) used {
 	})
 }
 
-func check(b *testing.B, err error) {
-	b.Helper()
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // many makes the domains: vmctl makes one with its disk, and the others are copies of it with
 // IDs and names of their own.
 func (h *home) many(b *testing.B) *world {

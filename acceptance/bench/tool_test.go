@@ -210,3 +210,10 @@ func (t tool) run(b *testing.B, must bool, args ...string) cost {
 		cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), elapsed: took, memory: uint64(used.Maxrss) * kibibyte, output: string(out),
 	}
 }
+
+func check(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -263,6 +263,35 @@ func TestTerraformOutlivesVmctl(t *testing.T) {
 	})
 }
 
+// Variables that some shells lose reach a Terraform that writes a state, and it outlives vmctl as any other.
+func TestTerraformGetsEveryVariable(t *testing.T) {
+	real.Long(t)
+	standIn, err := exec.LookPath("terraform-stand-in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKilled(t, terraformProgram{path: standIn, tool: "Terraform"})
+	k.environ = []string{"TF_TOKEN_my-host_com=token"}
+	k.write("main.vmctl.hcl", strings.Replace(killedSpec, "./program", standIn, 1)) // no shell is between
+	args := []string{"apply", "--auto-approve", "--target=vm.a"}
+	k.outlives("create", k.killAt("during", args...), args)
+	k.run(0, args...)
+	k.run(0, "destroy", "--auto-approve")
+	k.leavesNothing("with such a variable")
+	calls, err := os.ReadFile(filepath.Join(k.dir, "calls"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call := range strings.Lines(string(calls)) {
+		if !strings.Contains(call, " TF_TOKEN_my-host_com") {
+			t.Errorf("the variable has not reached %s", call)
+		}
+		if strings.Contains(call, "VMCTL_") {
+			t.Errorf("what vmctl tells itself has reached %s", call)
+		}
+	}
+}
+
 func testKilled(t *testing.T, program terraformProgram, point string) {
 	k := newKilled(t, program)
 	k.run(0, "apply", "--auto-approve", "--target=vm.b")

@@ -32,6 +32,3 @@ func InMemory(text []byte) (*os.File, error) {
 	}
 	return file, nil
 }
-
-// replace makes file the one that fd names. The next program keeps it.
-func replace(fd int, file *os.File) error { return unix.Dup3(int(file.Fd()), fd, 0) } //nolint:gosec // a file descriptor fits

@@ -5,8 +5,6 @@ package process
 import (
 	"errors"
 	"os"
-
-	"golang.org/x/sys/unix"
 )
 
 // tieToParent does nothing: no signal is tied to the end of the parent.
@@ -30,6 +28,3 @@ func InMemory(text []byte) (*os.File, error) {
 	}
 	return file, nil
 }
-
-// replace makes file the one that fd names. The next program keeps it.
-func replace(fd int, file *os.File) error { return unix.Dup2(int(file.Fd()), fd) } //nolint:gosec // a file descriptor fits

@@ -4,7 +4,6 @@ package process
 
 import (
 	"fmt"
-	"os"
 	"os/signal"
 	"runtime"
 
@@ -23,23 +22,6 @@ func Become(p Program) error {
 		return fmt.Errorf("run %s: %w", p.Path, err)
 	}
 	unix.Umask(0o077)
-	if p.Stdin != nil {
-		file, err := InMemory(p.Stdin)
-		if err == nil {
-			err = replace(0, file)
-		}
-		if err != nil {
-			return fmt.Errorf("run %s: give it its input: %w", p.Path, err)
-		}
-	}
-	for fd, file := range map[int]*os.File{1: p.Output, 2: p.Errors} {
-		if file == nil {
-			continue
-		}
-		if err := replace(fd, file); err != nil {
-			return fmt.Errorf("run %s: give it its output: %w", p.Path, err)
-		}
-	}
 	if err := unix.Exec(p.Path, p.Args, p.Env); err != nil {
 		return fmt.Errorf("run %s: %w", p.Path, err)
 	}

@@ -51,6 +51,8 @@ func play(as string) error {
 		return playReport()
 	case "see":
 		return playSee()
+	case "starter":
+		return playStarter()
 	}
 	return fmt.Errorf("no such role")
 }

@@ -3,10 +3,8 @@ package terraform
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,29 +15,25 @@ import (
 // argument order of Call.
 const CallVariable = "VMCTL_TERRAFORM_CALL"
 
-// stdinPath is the standard input as a file, which Terraform reads the values of variables from.
-const stdinPath = "/dev/stdin"
-
 // order tells Call how to run Terraform: what terraform-exec refuses to set.
 type order struct {
 	Program   string `json:"program"`             // absolute
 	Workspace string `json:"workspace,omitempty"` // "": the default one
-	Variables string `json:"variables,omitempty"` // a named pipe with the values of variables, which become the standard input
 	Init      string `json:"init,omitempty"`      // a further argument of init
 	Version   string `json:"version,omitempty"`   // what the program says about its version; "": it is not known
-	// Lasting lets Terraform outlive vmctl. nil: it ends with vmctl, and writes nothing that is missed.
-	Lasting *lasting `json:"lasting,omitempty"`
+	// Held lets the process wait at its gate before it becomes Terraform, which then outlives vmctl. Else Terraform ends with vmctl,
+	// and writes nothing that is missed.
+	Held bool `json:"held,omitempty"`
 }
 
-// Call turns this process, which terraform-exec started with the arguments of Terraform, into Terraform. It returns
+// Call turns this process, which was started with the arguments of Terraform, into Terraform. It returns
 // after an error, or if it could answer on out in place of Terraform: terraform-exec asks for the version before some commands.
 func Call(ctx context.Context, text string, args, environ []string, out io.Writer) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return fmt.Errorf("run Terraform: %s: %w", CallVariable, err)
 	}
-	asksVersion := len(args) > 0 && args[0] == "version"
-	if asksVersion && o.Version != "" {
+	if o.Version != "" && len(args) > 0 && args[0] == "version" {
 		_, err := io.WriteString(out, o.Version)
 		return err
 	}
@@ -50,17 +44,9 @@ func Call(ctx context.Context, text string, args, environ []string, out io.Write
 	if o.Workspace != "" {
 		env = append(env, "TF_WORKSPACE="+o.Workspace)
 	}
-	program := process.Program{Path: o.Program, Args: append([]string{o.Program}, args...), Env: env, Bound: true}
-	if o.Variables != "" && slices.Contains(args, "-var-file="+stdinPath) {
-		variables, err := os.ReadFile(o.Variables)
-		if err != nil {
-			return errors.New("run Terraform: the values of its variables could not be read")
-		}
-		program.Stdin = variables
-	}
-	if o.Lasting != nil && !asksVersion {
-		program.Bound = false
-		if err := o.Lasting.begin(ctx, &program); err != nil {
+	program := process.Program{Path: o.Program, Args: append([]string{o.Program}, args...), Env: env, Bound: !o.Held}
+	if o.Held {
+		if err := process.AwaitGate(); err != nil {
 			return fmt.Errorf("run Terraform: %w", err)
 		}
 	}

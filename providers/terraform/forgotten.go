@@ -182,20 +182,26 @@ func (j *job) copyState() error {
 // forgetEarlier removes what this machine keeps about earlier VMs of the address, which the user let go of. One that was moved to
 // another address has its workspace, and stays.
 func (j *job) forgetEarlier(ctx context.Context) error {
-	earlier, err := j.p.folders()
+	address := encode(addressText(j.Address))
+	start := strings.Join([]string{prefix, encode(j.p.settings.Project.Lineage()), address, ""}, separator)
+	ofAddress := func(name string) bool { return strings.HasPrefix(name, start) }
+	names, err := readNames(j.p.statesDir(), ofAddress)
 	if err != nil {
 		return err
 	}
-	copies, err := os.ReadDir(filepath.Dir(j.p.copyPath("")))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	copies, err := readNames(filepath.Dir(j.p.copyPath("")), ofAddress)
+	if err != nil {
 		return err
 	}
-	for _, e := range copies {
-		earlier = append(earlier, j.p.ours([]string{strings.TrimSuffix(e.Name(), copySuffix)})...)
+	for _, name := range copies {
+		names = append(names, strings.TrimSuffix(name, copySuffix))
 	}
-	earlier = slices.DeleteFunc(earlier, func(w workspace) bool {
+	earlier := slices.DeleteFunc(j.p.ours(names), func(w workspace) bool {
+		if w.address != address || w.id == j.Object {
+			return true
+		}
 		_, none := os.Stat(j.p.statePath(w.name))
-		return w.address != encode(addressText(j.Address)) || w.id == j.Object || none == nil
+		return none == nil
 	})
 	if len(earlier) == 0 {
 		return nil

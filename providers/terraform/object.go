@@ -32,6 +32,9 @@ func (p *Provider) dataPath(name string) string { return filepath.Join(p.setting
 
 // find returns the workspace of an object. nil: there is none.
 func find(ctx context.Context, where states, id providers.ID) (*workspace, error) {
+	if local, is := where.(localStates); is {
+		return local.p.folderOf(id)
+	}
 	all, err := where.list(ctx)
 	return workspaceOf(all, id), err
 }

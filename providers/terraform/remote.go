@@ -48,7 +48,7 @@ func (r remoteStates) open(ctx context.Context, name string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.order.Workspace, s.initialised = name, lister.dir
+	s.order.Workspace = name
 	return s, nil
 }
 
@@ -59,7 +59,7 @@ func (r remoteStates) run(ctx context.Context, name string, command func(*tfexec
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	return inWords(unlessCreating(ctx, func() error { return s.run(false, command) }))
+	return inWords(unlessCreating(ctx, func() error { return s.run(command) }))
 }
 
 func (r remoteStates) list(ctx context.Context) ([]workspace, error) {
@@ -165,9 +165,7 @@ func (s *session) push(ctx context.Context, text []byte) error {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return err
 	}
-	return s.runEdit(ctx, false, func(tf *tfexec.Terraform) error {
-		return tf.StatePush(ctx, path, tfexec.Lock(true), tfexec.LockTimeout(s.lockWait))
-	})
+	return s.edit(ctx, []string{"state", "push", "-lock-timeout=" + s.lockWait, path}, nil)
 }
 
 // withoutWorkspaces lists the backends that keep one state. Source: Terraform 1.11, internal/backend/remote-state.

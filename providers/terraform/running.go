@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"vmctl/internal/atomicfile"
 	"vmctl/internal/lockfile"
 	"vmctl/internal/process"
 	"vmctl/internal/scratch"
@@ -26,7 +25,7 @@ const recordName = "running"
 type running struct {
 	Process process.Identity `json:"process"`
 	Command string           `json:"command"` // of Terraform, as in "apply"
-	Folder  string           `json:"folder"`  // of the session
+	Folder  string           `json:"folder"`  // with the lock that its vmctl holds as long as it lives
 
 	tool spec.TerraformTool
 }
@@ -34,43 +33,6 @@ type running struct {
 // recordPath returns the file with the record of the Terraform that writes the state of a workspace.
 func (p *Provider) recordPath(name string) string {
 	return filepath.Join(p.statesDir(), name, recordName)
-}
-
-// lasting tells Call to let a Terraform outlive vmctl.
-type lasting struct {
-	Output  string   `json:"output"` // a file in place of a pipe, which ends a Terraform that nobody reads
-	Errors  string   `json:"errors"`
-	Records []string `json:"records"` // the files that get its record
-}
-
-// begin records this process, which becomes the program, and gives it its files.
-func (l *lasting) begin(ctx context.Context, program *process.Program) error {
-	id, err := process.Host{}.Capture(ctx, os.Getpid())
-	if err != nil {
-		return err
-	}
-	if id.Exe, err = filepath.EvalSymlinks(program.Path); err != nil {
-		return err
-	}
-	id.Argv0 = program.Path
-	r := running{Process: id, Folder: filepath.Dir(l.Output)}
-	if len(program.Args) > 1 {
-		r.Command = program.Args[1]
-	}
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	for _, path := range l.Records {
-		if err := atomicfile.Write(path, text, 0o600); err != nil {
-			return err
-		}
-	}
-	if program.Output, err = os.OpenFile(l.Output, os.O_WRONLY|os.O_APPEND, 0); err != nil {
-		return err
-	}
-	program.Errors, err = os.OpenFile(l.Errors, os.O_WRONLY|os.O_APPEND, 0)
-	return err
 }
 
 // readRunning reads a record. nil: there is none.

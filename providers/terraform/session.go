@@ -15,27 +15,25 @@ import (
 	"github.com/hashicorp/terraform-exec/tfexec"
 	tfjson "github.com/hashicorp/terraform-json"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/process"
 	"vmctl/internal/run"
-	"vmctl/internal/scratch"
 	"vmctl/providers"
 )
 
 // session runs Terraform's commands for one workspace. Its folder is private and short-lived.
 type session struct {
-	p        *Provider
-	module   string // the folder of the module, or one that shows it
-	tf       *tfexec.Terraform
-	env      map[string]string
-	lockWait string // how long Terraform waits for a lock, such as "30s"
-	order    order
-	dir      string // 0700
-	folder   *scratch.Folder
-	// initialised is the folder of the session whose init this one uses; "": it has its own.
-	initialised string
-	record      string // the file with the record of a Terraform that writes the state of a VM; "": none does
-	variables   []byte // in HCL; nil: none are given
-	log         providers.Log
+	p         *Provider
+	module    string // the folder of the module, or one that shows it
+	tf        *tfexec.Terraform
+	env       map[string]string
+	lockWait  string // how long Terraform waits for a lock, such as "30s"
+	order     order
+	dir       string // 0700
+	around    string // the folder with those of all sessions, which vmctl has locked
+	record    string // the file with the record of a Terraform that writes the state of a VM; "": none does
+	variables []byte // in HCL; nil: none are given
+	log       providers.Log
 }
 
 // openSession prepares commands in the folder of a module. The caller closes the session.
@@ -47,11 +45,10 @@ func (p *Provider) openSession(ctx context.Context, module, dataDir string) (*se
 	if p.host.Program == "" {
 		return nil, errors.New("vmctl does not know its own program, which runs Terraform")
 	}
-	folder, err := scratch.Make(ctx, p.temp(), folderPrefix)
-	if err != nil {
+	s := &session{p: p, module: module, order: order{Program: program, Init: "-lockfile=readonly"}, lockWait: p.lockWait(), env: p.environment()}
+	if s.dir, s.around, err = p.sessionFolder(ctx); err != nil {
 		return nil, err
 	}
-	s := &session{p: p, module: module, order: order{Program: program, Init: "-lockfile=readonly"}, dir: folder.Dir, folder: folder, lockWait: p.lockWait(), env: p.environment()}
 	s.env["TF_DATA_DIR"], s.env["TMPDIR"], s.env["CHECKPOINT_DISABLE"] = dataDir, s.dir, "1"
 	if err := s.take(); err != nil {
 		return nil, errors.Join(err, s.close())
@@ -86,25 +83,17 @@ func (s *session) give() {
 
 func (s *session) close() error {
 	s.give()
-	err := s.folder.Remove()
+	err := os.RemoveAll(s.dir)
 	if s.record == "" {
 		return err
 	}
-	for _, path := range s.records() {
-		if gone := os.Remove(path); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	return err
+	return errors.Join(err, atomicfile.Remove(s.record))
 }
 
-// records lists the files with the record of a Terraform that writes a state: while it lives, they keep the folders that it needs.
+// records lists the files with the record of a Terraform that writes a state: while it lives, that in the folder of the session keeps
+// the folder of all sessions, since it may use what another one has prepared.
 func (s *session) records() []string {
-	all := []string{filepath.Join(s.dir, recordName), s.record}
-	if s.initialised != "" {
-		all = append(all, filepath.Join(s.initialised, recordName+"-"+filepath.Base(s.dir)))
-	}
-	return all
+	return []string{filepath.Join(s.dir, recordName), s.record}
 }
 
 // findProgram returns the path of Terraform.
@@ -141,18 +130,9 @@ func (p *Provider) environment() map[string]string {
 	return tfexec.CleanEnv(env)
 }
 
-// run runs a command of Terraform. The values of variables reach it through a pipe if give says so.
-func (s *session) run(give bool, command func(*tfexec.Terraform) error) (err error) {
-	o := s.order
-	if give && s.variables != nil {
-		pipe, err := newPipe(filepath.Join(s.dir, "variables"), s.variables)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, pipe.close()) }()
-		o.Variables = pipe.path
-	}
-	text, err := json.Marshal(o)
+// run runs a command of Terraform through terraform-exec. It ends with vmctl.
+func (s *session) run(command func(*tfexec.Terraform) error) error {
+	text, err := json.Marshal(s.order)
 	if err != nil {
 		return err
 	}
@@ -172,28 +152,50 @@ func (s *session) init(ctx context.Context, settings []string) error {
 	for _, setting := range settings {
 		options = append(options, tfexec.BackendConfig(setting))
 	}
-	return s.run(false, func(tf *tfexec.Terraform) error { return tf.Init(ctx, options...) })
+	return s.run(func(tf *tfexec.Terraform) error { return tf.Init(ctx, options...) })
 }
 
 // importResource lets the state have an object that exists.
 func (s *session) importResource(ctx context.Context, state, address, id string) error {
-	options := []tfexec.ImportOption{tfexec.LockTimeout(s.lockWait)}
-	if state != "" {
-		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	args := append([]string{"import", "-no-color", "-input=false", "-lock-timeout=" + s.lockWait}, s.stateOption(state)...)
+	input, given, err := s.values()
+	if err != nil {
+		return err
 	}
-	if s.variables != nil {
-		options = append(options, tfexec.VarFile(stdinPath))
+	if input != nil {
+		defer input.Close() //nolint:errcheck // a file in memory
 	}
-	return s.runEdit(ctx, true, func(tf *tfexec.Terraform) error { return tf.Import(ctx, address, id, options...) })
+	return s.edit(ctx, append(append(args, given...), address, id), input)
 }
 
 // forget takes a resource out of the state, which stays as it is.
 func (s *session) forget(ctx context.Context, state, address string) error {
-	options := []tfexec.StateRmCmdOption{tfexec.LockTimeout(s.lockWait)}
-	if state != "" {
-		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
+	args := append([]string{"state", "rm", "-no-color", "-lock-timeout=" + s.lockWait}, s.stateOption(state)...)
+	return s.edit(ctx, append(args, address), nil)
+}
+
+// stateOption returns the option for the file with the state; "": the backend has it. It is deprecated, and the only way for a module
+// without a backend.
+func (s *session) stateOption(state string) []string {
+	if state == "" {
+		return nil
 	}
-	return s.runEdit(ctx, false, func(tf *tfexec.Terraform) error { return tf.StateRm(ctx, address, options...) })
+	return []string{"-state=" + state}
+}
+
+// stdinPath is the standard input as a file, which Terraform reads the values of variables from.
+const stdinPath = "/dev/stdin"
+
+// values returns a file with the values of the variables, which is the input of a command, and the option that reads them. nil: there
+// are none.
+func (s *session) values() (input *os.File, option []string, err error) {
+	if s.variables == nil {
+		return nil, nil, nil
+	}
+	if input, err = process.InMemory(s.variables); err != nil {
+		return nil, nil, fmt.Errorf("give the values of variables to %s: %w", s.p.tool(), err)
+	}
+	return input, []string{"-var-file=" + stdinPath}, nil
 }
 
 // planFile is the name of the plan in the folder of a session.
@@ -203,23 +205,20 @@ const planFile = "plan"
 func (s *session) plan(ctx context.Context, state string, further ...string) (*preview, error) {
 	file := filepath.Join(s.dir, planFile)
 	args := append([]string{"plan", "-json", "-no-color", "-input=false", "-detailed-exitcode", "-lock-timeout=" + s.lockWait, "-out=" + file}, further...)
-	if state != "" {
-		args = append(args, "-state="+state)
-	}
+	args = append(args, s.stateOption(state)...)
 	if err := makePrivate(file); err != nil {
 		return nil, err
 	}
-	var input *os.File
-	if s.variables != nil {
-		var err error
-		if input, err = process.InMemory(s.variables); err != nil {
-			return nil, fmt.Errorf("give the values of variables to %s: %w", s.p.tool(), err)
-		}
-		defer input.Close() //nolint:errcheck // a file in memory
-		args = append(args, "-var-file="+stdinPath)
+	input, given, err := s.values()
+	if err != nil {
+		return nil, err
 	}
+	if input != nil {
+		defer input.Close() //nolint:errcheck // a file in memory
+	}
+	args = append(args, given...)
 	var out messages
-	err := unlessCreating(ctx, func() error {
+	err = unlessCreating(ctx, func() error {
 		out = messages{}
 		status, err := s.bound(ctx, args, input, &out)
 		if err != nil && (status != planHasChanges || ctx.Err() != nil) {
@@ -255,6 +254,16 @@ func makePrivate(path string) error {
 
 // bound runs a command of Terraform that ends with vmctl. input may be nil.
 func (s *session) bound(ctx context.Context, args []string, input *os.File, out io.Writer) (status int, err error) {
+	c := run.Command{Args: append([]string{s.order.Program}, args...), Env: s.environ(), Dir: s.module, Stdout: out}
+	if input != nil {
+		c.Stdin = input
+	}
+	status, err = run.Bound(ctx, c)
+	return status, withoutSecrets(err)
+}
+
+// environ returns the environment of a command of Terraform.
+func (s *session) environ() []string {
 	env := []string{"TF_IN_AUTOMATION=1"}
 	for name, value := range s.env {
 		if name != CallVariable {
@@ -264,25 +273,16 @@ func (s *session) bound(ctx context.Context, args []string, input *os.File, out 
 	if s.order.Workspace != "" {
 		env = append(env, "TF_WORKSPACE="+s.order.Workspace)
 	}
-	c := run.Command{Args: append([]string{s.order.Program}, args...), Env: env, Dir: s.module, Stdout: out}
-	if input != nil {
-		c.Stdin = input
-	}
-	status, err = run.Bound(ctx, c)
-	return status, withoutSecrets(err)
+	return env
 }
 
 // apply carries out the plan that was made last.
 func (s *session) apply(ctx context.Context, state string) error {
-	options := []tfexec.ApplyOption{tfexec.LockTimeout(s.lockWait), tfexec.DirOrPlan(filepath.Join(s.dir, planFile))}
-	if state != "" {
-		options = append(options, tfexec.State(state)) //nolint:staticcheck // deprecated, and the only way for a module without a backend
-	}
-	defer s.tf.SetStdout(io.Discard)
+	args := append([]string{"apply", "-json", "-no-color", "-auto-approve", "-input=false", "-lock-timeout=" + s.lockWait}, s.stateOption(state)...)
+	args = append(args, filepath.Join(s.dir, planFile))
 	return unlessCreating(ctx, func() error {
 		out := messages{log: s.log}
-		err := s.runLasting(ctx, false, &out, func(tf *tfexec.Terraform, out io.Writer) error { return tf.ApplyJSON(ctx, out, options...) })
-		if err != nil {
+		if err := s.lasting(ctx, args, nil, &out); err != nil {
 			return out.failure(err)
 		}
 		return nil

@@ -266,6 +266,9 @@ func (p *Provider) keepShared(now *seen) ([]entry, error) {
 // stay describes the shared resources that stay though no VM of the module is left, and how to remove them. nil: there
 // are none, or a VM is left.
 func (p *Provider) stay(ctx context.Context, where states) ([]string, error) {
+	if len(p.shared) == 0 {
+		return nil, nil
+	}
 	left, err := where.list(ctx)
 	if err != nil || len(left) > 0 {
 		return nil, err

@@ -61,25 +61,34 @@ func (p *Provider) statePath(name string) string {
 
 // folders lists the workspaces of the project that have a folder on this machine, by name.
 func (p *Provider) folders() ([]workspace, error) {
-	entries, err := os.ReadDir(p.statesDir())
+	names, err := readNames(p.statesDir(), func(name string) bool { return strings.HasPrefix(name, prefix+separator) })
+	return p.ours(names), err
+}
+
+// readNames lists the names in a folder for which keep is true, sorted. A folder that does not exist has none.
+func readNames(dir string, keep func(name string) bool) ([]string, error) {
+	folder, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
+	names, err := folder.Readdirnames(-1)
+	if err = errors.Join(err, folder.Close()); err != nil {
+		return nil, err
 	}
-	return p.ours(names), nil
+	names = slices.DeleteFunc(names, func(name string) bool { return !keep(name) })
+	slices.Sort(names)
+	return names, nil
 }
 
 // ours returns the workspaces of the project among the names of workspaces.
 func (p *Provider) ours(names []string) []workspace {
 	var all []workspace
+	lineage := encode(p.settings.Project.Lineage())
 	for _, name := range names {
-		if w, ok := parseWorkspace(name); ok && w.lineage == encode(p.settings.Project.Lineage()) {
+		if w, ok := parseWorkspace(name); ok && w.lineage == lineage {
 			all = append(all, w)
 		}
 	}
@@ -88,8 +97,8 @@ func (p *Provider) ours(names []string) []workspace {
 
 // folderOf returns the workspace of an object that has a folder on this machine. nil: there is none.
 func (p *Provider) folderOf(id providers.ID) (*workspace, error) {
-	all, err := p.folders()
-	return workspaceOf(all, id), err
+	names, err := readNames(p.statesDir(), func(name string) bool { return strings.HasSuffix(name, separator+digits(id)) })
+	return workspaceOf(p.ours(names), id), err
 }
 
 func workspaceOf(all []workspace, id providers.ID) *workspace {

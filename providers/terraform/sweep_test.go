@@ -14,7 +14,7 @@ import (
 	"vmctl/providers/terraform"
 )
 
-// The folder of a killed session goes once no Terraform needs it: neither its own one, nor that of a session which uses its init.
+// The folder of the sessions of a killed vmctl goes once no Terraform needs it.
 func TestSweep(t *testing.T) {
 	alive, err := process.Host{}.Capture(t.Context(), os.Getpid())
 	if err != nil {
@@ -27,10 +27,11 @@ func TestSweep(t *testing.T) {
 		process      process.Identity
 		stays        bool
 	}{
-		{"its Terraform lives", "running", alive, true},
-		{"a Terraform that uses its init lives", "running-vmctl-terraform-2", alive, true},
-		{"its Terraform has ended", "running", gone, false},
-		{"a Terraform that used its init has ended", "running-vmctl-terraform-2", gone, false},
+		{"the Terraform of a session lives", "2/running", alive, true},
+		{"the Terraform of a session has ended", "2/running", gone, false},
+		{"a Terraform of an older vmctl lives", "running", alive, true},
+		{"a Terraform that uses the init of one of an older vmctl lives", "running-vmctl-terraform-2", alive, true},
+		{"a Terraform of an older vmctl has ended", "running", gone, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			temp := t.TempDir()
@@ -39,7 +40,7 @@ func TestSweep(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Mkdir(folder, 0o700); err != nil {
+			if err := os.MkdirAll(filepath.Join(folder, "2"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			for name, text := range map[string][]byte{test.record: text, scratch.LockName: nil} {

@@ -114,7 +114,7 @@ func (p *Provider) ask(ctx context.Context) (now told, err error) {
 	s.order.Version = ""
 	var out bytes.Buffer
 	s.tf.SetStdout(&out)
-	err = s.run(false, func(tf *tfexec.Terraform) (err error) {
+	err = s.run(func(tf *tfexec.Terraform) (err error) {
 		now.version, _, err = tf.Version(ctx, true)
 		return err
 	})
@@ -136,7 +136,7 @@ func toolOf(text []byte) spec.TerraformTool {
 
 // readModule reads the module, and refuses one whose states vmctl could not read, or not tell apart.
 func (p *Provider) readModule() (spec.TerraformModule, error) {
-	m, err := spec.ReadTerraformModule(p.module, p.tool())
+	m, err := p.modules.Read(p.module, p.tool())
 	if err != nil {
 		return m, err
 	}

@@ -2,8 +2,8 @@
 // any cloud: one workspace of the module for each. The workspace is the object that vmctl manages; its name
 // carries the lineage of the project, the address and the ID. Only Terraform knows the resources in it.
 //
-// The package plans through internal/run, and runs everything else through terraform-exec, which starts vmctl itself (Call): that sets what
-// terraform-exec refuses to set, and lets Terraform outlive vmctl.
+// The package runs what plans, and what writes a state, through internal/run; the latter outlives vmctl. Everything else runs through
+// terraform-exec, which starts vmctl itself (Call): that sets what terraform-exec refuses to set.
 package terraform
 
 import (
@@ -17,8 +17,10 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/scratch"
 	"vmctl/providers"
 	"vmctl/providers/machine"
+	"vmctl/spec"
 )
 
 // TypeName is the type of this provider's blocks.
@@ -63,7 +65,13 @@ type Provider struct {
 	// lockTimeout limits the wait for Terraform's lock of a state, in whole seconds. 0: no wait.
 	lockTimeout time.Duration
 
+	modules spec.TerraformModules // what is in module
+
 	preparing sync.Mutex // held during an init
+
+	scratching sync.Mutex      // guards what follows
+	folder     *scratch.Folder // with the folders of the sessions; nil: there was no session yet
+	sessions   int
 
 	listing sync.Mutex          // guards listers
 	listers map[string]*session // by the Setup of the module: the init of each is that of all sessions that use it
@@ -103,5 +111,5 @@ func (p *Provider) Close() error {
 		err = errors.Join(err, s.close())
 	}
 	p.listers = nil
-	return err
+	return errors.Join(err, p.removeFolder())
 }

@@ -24,8 +24,11 @@ const longestPart = 22
 
 // workspaceName returns the name of the workspace of an object.
 func workspaceName(lineage string, a spec.Address, id providers.ID) string {
-	return strings.Join([]string{prefix, encode(lineage), encode(addressText(a)), strings.ReplaceAll(string(id), "-", "")}, separator)
+	return strings.Join([]string{prefix, encode(lineage), encode(addressText(a)), digits(id)}, separator)
 }
+
+// digits returns an ID as it is in the name of a workspace.
+func digits(id providers.ID) string { return strings.ReplaceAll(string(id), "-", "") }
 
 // workspace is a workspace that vmctl made.
 type workspace struct {
