@@ -3,7 +3,7 @@
 #
 # usage: scripts/deps.sh SET...
 #   build   what compiles vmctl
-#   run     what vmctl drives: QEMU, and libvirt with its daemon
+#   run     what vmctl drives: QEMU, and libvirt with its daemon and what that needs for networks
 #   lima    what vmctl-lima runs: QEMU and OpenSSH
 #   guest   what builds the tiny guest
 #   image   what builds the Debian guest
@@ -21,7 +21,7 @@ go_wanted=1.26
 # The libvirt library is not linked but opened at run time, hence no -dev package.
 build=(ca-certificates gcc git libc6-dev make)
 # libvirt-daemon-system brings the user that QEMU runs as under qemu:///system; a session needs the rest only.
-run=(libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-system libvirt0 qemu-system-x86 qemu-utils)
+run=(dnsmasq-base iptables libvirt-daemon libvirt-daemon-driver-qemu libvirt-daemon-system libvirt0 qemu-system-x86 qemu-utils)
 # openssh-client brings ssh and ssh-keygen, openssh-sftp-server serves mounted folders to the guest.
 lima=(openssh-client openssh-sftp-server qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)

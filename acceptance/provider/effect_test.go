@@ -31,10 +31,11 @@ func (h *house) effects() providertest.Effects {
 	}
 	return providertest.Effects{
 		Images: images, Reports: h.report,
-		Lacks: providertest.WithoutNetworks(providertest.WithoutLima(map[string]string{
+		Lacks: providertest.WithoutLima(map[string]string{
 			"vm.additional_disk.mount_point": "it reaches into no guest",
 			"disk.fs_type":                   "it reaches into no guest",
-		})),
+		}),
+		Idle: providertest.WithoutNetworks(nil), // an ordinary user makes none
 	}
 }
 

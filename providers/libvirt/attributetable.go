@@ -35,6 +35,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"cloud_init.network_config": {Judge: machine.AtCreation("cloud-init sets a guest up once")},
 
 		"additional_disk":  {Judge: machine.Disks},
+		networkAttr:        {Judge: machine.AtStart("QEMU gets its network cards when it starts")},
 		"restart_triggers": {Judge: machine.AtStart("a restart for it was asked for")},
 		"ssh.user":         {Judge: machine.Live("only how vmctl logs in")},
 		identityAttr:       {Judge: machine.AtStart(keysAtBoot)},
@@ -42,7 +43,7 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 		"ssh.host_key":     {Judge: machine.Live("only how vmctl checks the guest")},
 
 		"id":       machine.Stays(),
-		"address":  machine.Stays(),
+		"address":  machine.AddressIn(),
 		"ssh_port": {Computed: true},
 		"ports":    machine.Ports(),
 	},
@@ -53,6 +54,13 @@ var kinds = map[spec.Kind]map[string]providers.Attribute{
 
 		"id":   machine.Stays(),
 		"path": {Computed: true},
+	},
+	spec.Network: {
+		"name":     {},
+		"cidr":     {},
+		"internal": {},
+
+		"id": machine.Stays(),
 	},
 }
 

@@ -50,8 +50,7 @@ func TestEveryAttributeOfTheShapeIsKnown(t *testing.T) {
 			_, listed := attrs[path]
 			_, above := attrs[strings.TrimSuffix(prefix, ".")]
 			_, limas := providertest.WithoutLima(nil)["vm."+path]
-			_, networks := providertest.WithoutNetworks(nil)["vm."+path]
-			if !limas && !networks && b.Name != "provision" && !a.Meta && !a.Own && !a.Policy && !b.Policy && !listed && !above {
+			if !limas && b.Name != "provision" && !a.Meta && !a.Own && !a.Policy && !b.Policy && !listed && !above {
 				t.Errorf("%s is in no row of the table", path)
 			}
 		}

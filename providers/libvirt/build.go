@@ -30,6 +30,7 @@ type blueprint struct {
 	Data       string            // vmctl's folder, which people see in the process table
 	Disks      []part            // in order
 	Volumes    listing           // of all pools
+	Networks   []markedNetwork   // in order
 	Forwards   []machine.Forward // with the host ports to request, the SSH forward first
 	Owner      string            // the mark's element
 	Seed       string            // the present seed of the domain; "": none
@@ -47,7 +48,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 			Of: j.Object, Generation: j.Generation, HostKey: files.hostKey,
 		},
 		Accel: j.want.Accel, CPUs: j.want.CPUs, Memory: j.want.Memory, Boot: files.boot, Forwards: j.want.Forwards,
-		Disks: j.markedDisks(), Image: files.image,
+		Disks: j.markedDisks(), Networks: j.markedNetworks(), Image: files.image,
 	}
 	element, err := mark.element()
 	if err != nil {
@@ -58,7 +59,7 @@ func (j *job) blueprint(a abilities, files bootFiles) (blueprint, error) {
 		CPUs: j.want.CPUs, Memory: j.want.Memory,
 		Kernel: files.boot.Kernel, Initrd: files.boot.Initrd,
 		ConsoleLog: files.pool.file(kindConsole.name(string(j.Object), "")).path(), Data: j.settings.Dir,
-		Disks: files.image.around(j.parts()), Volumes: j.plugged.listing, Forwards: j.stickyPorts(), Owner: element,
+		Disks: files.image.around(j.parts()), Volumes: j.plugged.listing, Networks: j.markedNetworks(), Forwards: j.stickyPorts(), Owner: element,
 		Seed: j.seen.mark().Image.Seed,
 	}
 	if j.want.Boot != nil {
@@ -167,6 +168,9 @@ func (b blueprint) onto(d *libvirtxml.Domain) error {
 	b.setSeed(d)
 	b.setDisks(d, drive.isOther)
 	setBoot(d, b)
+	if err := setCards(d, b.Networks); err != nil {
+		return err
+	}
 	setPorts(d, b.Board)
 	setNet(d, b.UUID, b.Forwards)
 	setData(d, b.Data)

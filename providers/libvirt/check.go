@@ -13,10 +13,13 @@ import (
 	"vmctl/spec"
 )
 
-// check returns the flaws of a vm or a disk that QEMU could never make.
+// check returns the flaws of a vm, a disk or a network that libvirt could never make.
 func check(kind spec.Kind, want cty.Value) []spec.Flaw {
-	if kind == spec.Disk {
+	switch kind { //nolint:exhaustive // it has no other kinds
+	case spec.Disk:
 		return machine.WholeSectors(want, "size")
+	case spec.Network:
+		return nil
 	}
 	flaws := machine.WholeSectors(ctyread.Attr(want, rootAttr), rootAttr+".size")
 	if bootless(want) {
@@ -117,6 +120,7 @@ const (
 	bootAttr    = "boot"
 	forwardAttr = "port_forward"
 	diskAttr    = "additional_disk"
+	networkAttr = "network_interface"
 	imageAttr   = "image"
 	rootAttr    = "root_disk"
 	seedAttr    = "cloud_init"

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,7 +160,7 @@ func publicKey(t testing.TB, line []byte) ssh.PublicKey {
 // for good.
 func (l *lab) traces() []string {
 	l.t.Helper()
-	all := append(l.Shown(), l.Contents())
+	all := append(slices.Concat(l.Shown(), l.ShownNetworks()), l.Contents())
 	err := filepath.WalkDir(filepath.Join(l.dir, "data"), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && (d.IsDir() || d.Name() == "keys.lock") {
 			return nil

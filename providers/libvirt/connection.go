@@ -87,6 +87,24 @@ type connection interface {
 	// ResizeVolume grows a volume that nobody uses.
 	ResizeVolume(ctx context.Context, pool, name string, bytes uint64) error
 
+	// Networks lists all networks.
+	Networks(ctx context.Context) ([]network, error)
+	Network(ctx context.Context, uuid string) (network, error)
+	NetworkNamed(ctx context.Context, name string) (network, error)
+	// Leases lists the addresses that the DHCP server of an active network has given away.
+	Leases(ctx context.Context, uuid string) ([]lease, error)
+	// DefineNetwork makes a network known, or changes its configuration.
+	DefineNetwork(ctx context.Context, xml string) error
+	// StartNetwork makes a network start with the daemon, and starts it unless it is active.
+	StartNetwork(ctx context.Context, uuid string) error
+	// RemoveNetwork ends a network and forgets it.
+	RemoveNetwork(ctx context.Context, uuid string) error
+	// Reserve gives an address of a network to a MAC, now and for its next start. It fails if the network has an entry for
+	// that address or that MAC: isReserved reports that.
+	Reserve(ctx context.Context, uuid string, l lease) error
+	// Unreserve removes an entry of Reserve.
+	Unreserve(ctx context.Context, uuid string, l lease) error
+
 	// Part returns a part of a volume, and where in it that begins, by the rules of
 	// providers.ConsoleReader.
 	Part(ctx context.Context, pool, name string, from int64, most int) (text []byte, start int64, err error)
@@ -136,7 +154,7 @@ type facts struct {
 var errNotBuiltIn = errors.New("this vmctl was built without libvirt (for " + runtime.GOOS + "/" + runtime.GOARCH +
 	"): build it with cgo and the tag libvirt_dlopen, as `make build` does")
 
-// errAbsent reports that the domain, pool or volume does not exist.
+// errAbsent reports that the domain, pool, volume or network does not exist.
 var errAbsent = errors.New("it does not exist")
 
 // libvirtError is an error that libvirt reported. Code is a virErrorNumber.
@@ -155,6 +173,7 @@ const (
 	codeNoConnect        = 5
 	codeAuthFailed       = 45
 	codeNoDomain         = 42
+	codeNoNetwork        = 43
 	codeNoPool           = 49
 	codeNoVolume         = 50
 	codeOperationInvalid = 55

@@ -16,6 +16,9 @@ func (j *job) isDefined(ctx context.Context) (bool, error) {
 	if err := j.plug(ctx); err != nil {
 		return false, err
 	}
+	if err := j.place(ctx); err != nil {
+		return false, err
+	}
 	return j.isWanted(ctx)
 }
 
@@ -109,7 +112,7 @@ func (j *job) unmark(ctx context.Context) (*guard.Outcome, error) {
 
 // isWanted reports whether the domain and its files are just as the step would make them.
 func (j *job) isWanted(ctx context.Context) (bool, error) {
-	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || !j.hasDisks(j.seen.configured) {
+	if j.seen == nil || j.seen.Transient || j.seen.owner() == nil || !j.hasDisks(j.seen.configured) || !j.isPlaced(j.seen.configured) {
 		return false, nil
 	}
 	d, mark, b := j.seen.configured, j.seen.mark(), j.want.Boot
@@ -195,7 +198,13 @@ func (j *job) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := j.reserve(ctx); err != nil {
+		return err
+	}
 	if err := j.defineFrom(ctx, b); err != nil {
+		return err
+	}
+	if err := j.release(ctx, b.Networks); err != nil {
 		return err
 	}
 	keep := []string{files.boot.Kernel, files.boot.Initrd, b.ConsoleLog, files.image.Root, files.image.Seed}

@@ -61,7 +61,7 @@ func (j *job) delete(ctx context.Context) (*guard.Outcome, error) {
 	}
 	removed, err := j.removeFiles(ctx, pools, keep...)
 	evidence = append(evidence, removed...)
-	if err = errors.Join(err, j.forgetKeys(ctx, string(j.Object), j.Name)); err != nil {
+	if err = errors.Join(err, j.release(ctx, nil), j.forgetKeys(ctx, string(j.Object), j.Name)); err != nil {
 		return nil, fail(err, "tidy up after %s, which is deleted", j.Name)
 	}
 	return guard.Did(how, evidence...), nil
@@ -151,7 +151,7 @@ func (j *job) undo(ctx context.Context, cause error) (f *providers.Problem, undo
 	if _, err := j.Domain(ctx, string(j.Object)); !errors.Is(err, errAbsent) {
 		return f, false
 	}
-	f.Seen = append(f.Seen, staysBehind(j.removeMade(ctx))...)
+	f.Seen = append(f.Seen, staysBehind(errors.Join(j.removeMade(ctx), j.release(ctx, nil)))...)
 	return f, true
 }
 

@@ -116,7 +116,7 @@ func plain(err error) error {
 	if errors.As(err, &already) || !errors.As(err, &e) {
 		return err
 	}
-	absent := []libvirt.ErrorNumber{libvirt.ERR_NO_DOMAIN, libvirt.ERR_NO_STORAGE_POOL, libvirt.ERR_NO_STORAGE_VOL}
+	absent := []libvirt.ErrorNumber{libvirt.ERR_NO_DOMAIN, libvirt.ERR_NO_STORAGE_POOL, libvirt.ERR_NO_STORAGE_VOL, libvirt.ERR_NO_NETWORK}
 	if slices.Contains(absent, e.Code) {
 		return fmt.Errorf("%w: %s", errAbsent, e.Message)
 	}

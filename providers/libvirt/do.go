@@ -25,6 +25,7 @@ type job struct {
 	seen   *observedDomain // the domain when the step began; nil: there was none
 
 	plugged plugged    // the additional disks, if the step needs them
+	placed  []place    // the networks of the wanted interfaces, if the step needs them
 	made    []poolFile // the files that the step made
 	notes   []string   // evidence of the step, beside its operation's own
 }
@@ -34,11 +35,14 @@ func (p *Provider) Do(ctx context.Context, w providers.Work, log providers.Log) 
 	return guard.Run(ctx, p, w, log)
 }
 
-// Begin prepares a step on a domain or a disk. Steps that change files in pools take turns.
+// Begin prepares a step on a domain, a disk or a network. Steps that change files in pools take turns.
 func (p *Provider) Begin(ctx context.Context, w providers.Work, log providers.Log) (t guard.Task, end func() error, err error) {
 	j := &job{Provider: p, Work: w, policy: machine.DecodePolicy(w.Policy), log: log}
 	if j.connection, err = p.connect(ctx); err != nil {
 		return nil, nil, err
+	}
+	if w.Address.Kind == spec.Network {
+		return &networkJob{job: j}, guard.NoEnd, nil
 	}
 	isDisk := w.Address.Kind == spec.Disk
 	if !isDisk && !slices.Contains([]string{opDefine, opRedefine, opUpload, opUnkey, opDelete}, w.Op) {

@@ -29,6 +29,7 @@ type description struct {
 	ConsoleLog  string            // file
 	Data        string            // the vmctl folder that made it; "": unknown
 	Drives      []drive
+	Cards       []card
 	Owner       *owner // nil: no mark
 }
 
@@ -55,6 +56,7 @@ type domainXML struct {
 	} `xml:"os"`
 	Devices struct {
 		Disks   []libvirtxml.DomainDisk `xml:"disk"`
+		Cards   []cardXML               `xml:"interface"`
 		Serials []struct {
 			Log libvirtxml.DomainChardevLog `xml:"log"`
 		} `xml:"serial"`
@@ -86,6 +88,9 @@ func describe(text string) (description, error) {
 	}
 	for _, disk := range x.Devices.Disks {
 		d.Drives = append(d.Drives, driveOf(disk))
+	}
+	for _, c := range x.Devices.Cards {
+		d.Cards = append(d.Cards, c.card())
 	}
 	for _, s := range x.Devices.Serials {
 		d.ConsoleLog = cmp.Or(d.ConsoleLog, s.Log.File)

@@ -22,10 +22,10 @@ func (l *lab) effects() providertest.Effects {
 	l.file("files/two.qcow2", qcow2(16))
 	return providertest.Effects{
 		Images: [2]string{"one.qcow2", "two.qcow2"}, Reports: l.report,
-		Lacks: providertest.WithoutNetworks(providertest.WithoutLima(map[string]string{
+		Lacks: providertest.WithoutLima(map[string]string{
 			"vm.additional_disk.mount_point": "it reaches into no guest",
 			"disk.fs_type":                   "it reaches into no guest",
-		})),
+		}),
 	}
 }
 
@@ -48,10 +48,12 @@ func (l *lab) booted(uuid string) map[string]string {
 
 // patterns find attributes in the XML of a domain.
 var patterns = map[string]*regexp.Regexp{
-	"cpus":                  regexp.MustCompile(`<vcpu>([0-9]+)</vcpu>`),
-	"memory":                regexp.MustCompile(`<memory unit="KiB">([0-9]+)</memory>`),
-	"boot.cmdline":          regexp.MustCompile(`<cmdline>(.*)</cmdline>`),
-	"boot.kernel":           regexp.MustCompile(`<kernel>.*/([^/]+)</kernel>`),
+	"cpus":                      regexp.MustCompile(`<vcpu>([0-9]+)</vcpu>`),
+	"memory":                    regexp.MustCompile(`<memory unit="KiB">([0-9]+)</memory>`),
+	"boot.cmdline":              regexp.MustCompile(`<cmdline>(.*)</cmdline>`),
+	"boot.kernel":               regexp.MustCompile(`<kernel>.*/([^/]+)</kernel>`),
+	"network_interface.network": regexp.MustCompile(`<source network="lab\.([a-z]+)"`),
+
 	"port_forward.guest":    regexp.MustCompile(`,hostfwd=[a-z]+:127[0-9.]+:[0-9]+-:(80[0-9]+)`),
 	"port_forward.host":     regexp.MustCompile(`,hostfwd=[a-z]+:127[0-9.]+:([0-9]+)-:80[0-9]+`),
 	"port_forward.host_ip":  regexp.MustCompile(`,hostfwd=[a-z]+:(127[0-9.]+):[0-9]+-:80[0-9]+`),
@@ -98,6 +100,8 @@ func (l *lab) report(o providers.Object, _ cty.Value, path string) (text string,
 			l.t.Fatal(err)
 		}
 		text = strconv.Itoa(kib << 10)
+	case "network_interface.network":
+		text = "network." + text
 	case "boot.kernel":
 		sum := sha256.Sum256(l.Volume(poolName, text))
 		text = hex.EncodeToString(sum[:])

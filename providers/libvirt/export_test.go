@@ -20,6 +20,7 @@ var (
 	Hostname        = hostname
 	JobName         = jobName
 	MACOf           = macOf
+	MACIn           = macIn
 	Messages        = messages
 	RoundUp         = roundUp
 	ParseCapability = parseCapabilities

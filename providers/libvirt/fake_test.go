@@ -20,11 +20,12 @@ import (
 
 // Fake is a libvirt daemon in memory, with guests that behave as they are told.
 type Fake struct {
-	mu      sync.Mutex
-	domains map[string]*FakeDomain
-	pools   map[string]*FakePool
-	nextID  uint16
-	Calls   []string // that changed something, in order
+	mu       sync.Mutex
+	domains  map[string]*FakeDomain
+	pools    map[string]*FakePool
+	networks map[string]*FakeNetwork
+	nextID   uint16
+	Calls    []string // that changed something, in order
 
 	Sleeping   func()           // is called where time would pass
 	Down       error            // the daemon does not answer
@@ -95,7 +96,7 @@ type FakeVolume = volume
 // NewFake returns a host without domains and pools.
 func NewFake() *Fake {
 	return &Fake{
-		domains: map[string]*FakeDomain{}, pools: map[string]*FakePool{}, nextID: 40000,
+		domains: map[string]*FakeDomain{}, pools: map[string]*FakePool{}, networks: map[string]*FakeNetwork{}, nextID: 40000,
 		Asked:      map[string]int{},
 		Unreadable: map[string]error{}, Refuses: map[string]error{}, SSH: map[string]uint16{}, Free: 1 << 40,
 	}
@@ -509,6 +510,9 @@ func (f *Fake) Start(_ context.Context, uuid string) error {
 		return &libvirtError{Code: codeOperationInvalid, Message: "Requested operation is not valid: domain is already running"}
 	}
 	if err := f.bootable(d, desc); err != nil {
+		return err
+	}
+	if err := f.cardsWork(desc); err != nil {
 		return err
 	}
 	kvm := desc.Virtualized == "kvm"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,8 @@ type owner struct {
 	Forwards []machine.Forward
 	// Disks lists the wanted additional disks, in order.
 	Disks []markedDisk
+	// Networks lists the wanted networks, in order.
+	Networks []markedNetwork
 	// Imported says that vmctl did not make the domain. Its network is its own, and vmctl
 	// ignores the disks whose files Kept lists.
 	Imported bool
@@ -69,21 +72,42 @@ type markedBoot struct {
 	InitrdStamp string `xml:"initrd_stamp,attr,omitempty"`
 }
 
-// ownerXML is the mark's element without its prefix.
+// markedNetwork is a network that a domain was put into.
+type markedNetwork struct {
+	Address spec.Address
+	Name    string // of libvirt's network
+	MAC     string // of the domain's card in it
+	IP      netip.Addr
+}
+
+// markXML is the mark of any object, as the attributes of its element.
+type markXML struct {
+	Space      string `xml:"xmlns:vmctl,attr"`
+	ID         string `xml:"id,attr"`
+	Project    string `xml:"project,attr"`
+	Address    string `xml:"address,attr"`
+	Of         string `xml:"of,attr"`
+	Generation number `xml:"generation,attr"`
+	HostKey    string `xml:"host_key,attr,omitempty"`
+}
+
+// ownerXML is the mark's element of a domain without its prefix.
 type ownerXML struct {
-	Space      string       `xml:"xmlns:vmctl,attr"`
-	ID         string       `xml:"id,attr"`
-	Project    string       `xml:"project,attr"`
-	Address    string       `xml:"address,attr"`
-	Of         string       `xml:"of,attr"`
-	Generation number       `xml:"generation,attr"`
-	HostKey    string       `xml:"host_key,attr,omitempty"`
-	Wanted     wantedXML    `xml:"wanted"`
-	Boot       markedBoot   `xml:"boot"`
-	Forwards   []forwardXML `xml:"forward"`
-	Disks      []diskXML    `xml:"disk"`
-	Imported   *importedXML `xml:"imported"`
-	Image      *markedImage `xml:"image"`
+	markXML
+	Wanted   wantedXML    `xml:"wanted"`
+	Boot     markedBoot   `xml:"boot"`
+	Forwards []forwardXML `xml:"forward"`
+	Disks    []diskXML    `xml:"disk"`
+	Networks []placeXML   `xml:"network"`
+	Imported *importedXML `xml:"imported"`
+	Image    *markedImage `xml:"image"`
+}
+
+type placeXML struct {
+	Address string `xml:"address,attr"`
+	Name    string `xml:"name,attr"`
+	MAC     string `xml:"mac,attr"`
+	IP      string `xml:"ip,attr"`
 }
 
 type wantedXML struct {
@@ -143,15 +167,18 @@ func (f *flag) UnmarshalXMLAttr(a xml.Attr) error {
 // element writes the mark as an XML element.
 func (o owner) element() (string, error) {
 	out := ownerXML{
-		Space: ownerSpace, ID: o.ID, Project: o.Project, Address: o.Address.String(), Of: string(o.Of), Generation: number(o.Generation), HostKey: o.HostKey,
-		Wanted: wantedXML{Accel: o.Accel, CPUs: number(o.CPUs), Memory: number(o.Memory)},
-		Boot:   o.Boot,
+		markXML: markOf(o.Mark),
+		Wanted:  wantedXML{Accel: o.Accel, CPUs: number(o.CPUs), Memory: number(o.Memory)},
+		Boot:    o.Boot,
 	}
 	for _, f := range o.Forwards {
 		out.Forwards = append(out.Forwards, forwardXML{Guest: port(f.Guest), Host: port(f.Host), HostIP: f.HostIP, Protocol: f.Protocol})
 	}
 	for _, d := range o.Disks {
 		out.Disks = append(out.Disks, diskXML{Address: d.Address.String(), Path: d.Path})
+	}
+	for _, n := range o.Networks {
+		out.Networks = append(out.Networks, placeXML{Address: n.Address.String(), Name: n.Name, MAC: n.MAC, IP: n.IP.String()})
 	}
 	if o.Imported {
 		out.Imported = &importedXML{}
@@ -162,8 +189,19 @@ func (o owner) element() (string, error) {
 	if o.Image != (markedImage{}) {
 		out.Image = &o.Image
 	}
+	return ownerElement(out)
+}
+
+func markOf(m providers.Mark) markXML {
+	return markXML{
+		Space: ownerSpace, ID: m.ID, Project: m.Project, Address: m.Address.String(), Of: string(m.Of), Generation: number(m.Generation), HostKey: m.HostKey,
+	}
+}
+
+// ownerElement writes a mark as an XML element.
+func ownerElement(mark any) (string, error) {
 	var b strings.Builder
-	if err := xml.NewEncoder(&b).EncodeElement(out, xml.StartElement{Name: xml.Name{Local: "owner"}}); err != nil {
+	if err := xml.NewEncoder(&b).EncodeElement(mark, xml.StartElement{Name: xml.Name{Local: "owner"}}); err != nil {
 		return "", fmt.Errorf("write the owner mark: %w", err)
 	}
 	return strings.NewReplacer("</", "</vmctl:", "<", "<vmctl:").Replace(b.String()), nil // "<" begins tags only
@@ -186,6 +224,12 @@ func (x *ownerXML) owner() *owner {
 	for _, d := range x.Disks {
 		if a, err := spec.ParseAddress(d.Address); err == nil {
 			o.Disks = append(o.Disks, markedDisk{Address: a, Path: d.Path})
+		}
+	}
+	for _, n := range x.Networks {
+		a, err := spec.ParseAddress(n.Address)
+		if ip, badIP := netip.ParseAddr(n.IP); err == nil && badIP == nil {
+			o.Networks = append(o.Networks, markedNetwork{Address: a, Name: n.Name, MAC: n.MAC, IP: ip})
 		}
 	}
 	if x.Imported != nil {

@@ -20,13 +20,17 @@ func (p *Provider) object(s observedDomain, k providers.Known, held []machine.Fo
 	maps.Copy(seen.Computed, s.imageAttrs())
 	seen.Claims = append(seen.Claims, r.claims(s)...)
 	seen.Findings = append(s.findings(), s.layerFindings(p.location.URI, r.files)...)
+	seen.Findings = append(seen.Findings, r.networks.findings(s)...)
 	if f, found := p.keyFinding(s, k); found {
 		seen.Findings = append(seen.Findings, f)
 	}
+	relied := seen.Fingerprint() // no step relies on the networks that others put it into, or on what an import would make of it
+	seen.Claims = append(seen.Claims, r.networks.claims(s)...)
 	if s.owner() != nil || k.Address == (spec.Address{}) {
-		return seen.Object()
+		o := seen.Object()
+		o.Fingerprint = relied
+		return o
 	}
-	relied := seen.Fingerprint() // no step relies on what an import would make of it
 	seen.Claims = append(seen.Claims, r.unmarkedClaims(s)...)
 	seen.Configured.Others = map[string]cty.Value{bootAttr: p.foreignBootValue(s.configured)}
 	if seen.Running != nil {
@@ -70,6 +74,9 @@ func (d description) config(r diskIndex) *machine.Config {
 	for _, drive := range d.disks(r.files) {
 		c.Files = append(c.Files, drive.file())
 	}
+	if !d.isForeign() { // its cards are its own
+		c.Interfaces = r.networks.interfaces(d)
+	}
 	if marked := d.mark().Boot; d.Kernel != "" || d.Initrd != "" || d.Cmdline != "" || marked.Kernel != "" {
 		c.Boot = &machine.Boot{
 			KernelSHA256: digest(d.Kernel, marked.Kernel, marked.KernelSHA256),
@@ -92,6 +99,9 @@ func (p *Provider) computed(uuid string, d description, held []machine.Forward) 
 		ports = append(ports, f)
 	}
 	address := cty.StringVal(loopback)
+	if all := d.places(); len(all) > 0 {
+		address = cty.StringVal(all[0].IP.String())
+	}
 	if d.isForeign() {
 		address = cty.NullVal(cty.String)
 	}

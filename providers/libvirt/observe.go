@@ -15,8 +15,8 @@ import (
 	"vmctl/spec"
 )
 
-// Observe lists every domain and disk that bears this project's mark or that q names, and
-// every domain that holds a forwarded host port or one of these disks.
+// Observe lists every domain, disk and network that bears this project's mark or that q names, and
+// every domain that holds a forwarded host port or one of these disks, or is in one of these networks.
 func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}, Host: map[string]string{}}
 	connected, err := p.connect(ctx)
@@ -24,8 +24,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
 		}
-		unread := providers.Unread(err)
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
+		markUnread(inv, q, err)
 		return inv, nil
 	}
 	c := p.readOnly(ctx, connected)
@@ -34,19 +33,22 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 		if ctx.Err() != nil {
 			return inv, context.Cause(ctx)
 		}
-		unread := providers.Unread(fmt.Errorf("list the domains of %s: %w", p.location.URI, err))
-		inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
+		markUnread(inv, q, fmt.Errorf("list the domains of %s: %w", p.location.URI, err))
 		return inv, nil
 	}
 	var r diskIndex
 	asked := newRequest(q)
+	var networks networkIndex
 	all := make([]listedDomain, len(refs))
-	panics := parallel(len(refs)+1, func(i int) {
-		if i == len(refs) {
+	panics := parallel(len(refs)+2, func(i int) {
+		switch i {
+		case len(refs):
 			r = p.indexDisks(ctx, c, asked)
-			return
+		case len(refs) + 1:
+			networks = p.indexNetworks(ctx, c, asked)
+		default:
+			all[i] = p.readConfigured(ctx, c, refs[i], asked)
 		}
-		all[i] = p.readConfigured(ctx, c, refs[i], asked)
 	})
 	for i, err := range panics[:len(refs)] {
 		if err != nil {
@@ -56,6 +58,10 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	if err := panics[len(refs)]; err != nil {
 		r = diskIndex{partial: err}
 	}
+	if err := panics[len(refs)+1]; err != nil {
+		networks = networkIndex{partial: err}
+	}
+	r.networks = networks
 	seen := make([]domainResult, len(refs))
 	panics = parallel(len(refs)+1, func(i int) {
 		if i == len(refs) {
@@ -79,6 +85,19 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	}
 	p.collect(&inv, seen, r)
 	return inv, nil
+}
+
+// markUnread notes that nothing could be listed.
+func markUnread(inv providers.Inventory, q providers.Query, why error) {
+	unread := providers.Unread(why)
+	inv.Partial[spec.VM], inv.Partial[spec.Disk] = unread, unread
+	if asksFor(q, spec.Network) {
+		inv.Partial[spec.Network] = unread
+	}
+}
+
+func asksFor(q providers.Query, kind spec.Kind) bool {
+	return slices.ContainsFunc(q.Known, func(k providers.Known) bool { return k.Kind == kind })
 }
 
 // parallel calls f for every number below n at the same time, and returns when all calls
@@ -121,6 +140,7 @@ func (p *Provider) collect(inv *providers.Inventory, seen []domainResult, r disk
 	for _, d := range r.disks {
 		inv.Objects = append(inv.Objects, d.object(p.location.URI, users[d.Path]))
 	}
+	p.collectNetworks(inv, domains, r.networks)
 	inv.Unknown = append(inv.Unknown, r.unknown...)
 	maps.Copy(inv.Found, r.found)
 	if r.partial != nil {
@@ -171,7 +191,7 @@ type domainResult struct {
 func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q request, r diskIndex) domainResult {
 	s, err := f.observedDomain, f.err
 	if f.unread != "" {
-		if len(r.disks) == 0 {
+		if len(r.disks) == 0 && len(r.networks.seen) == 0 {
 			return domainResult{uuid: s.UUID}
 		}
 		s.configured, err = describe(f.unread)
@@ -179,7 +199,7 @@ func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q req
 	l := domainResult{uuid: s.UUID, found: q.importers(s)}
 	k, asked := p.asked(s, q)
 	s.wanted = len(l.found) > 0
-	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.disks) == 0 {
+	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.disks) == 0 && len(r.networks.seen) == 0 {
 		return l
 	}
 	if err == nil && asked {
@@ -187,7 +207,7 @@ func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q req
 	} else if err == nil {
 		err = s.observePower(ctx, c)
 	}
-	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.claims(s)) == 0 {
+	if err == nil && !asked && len(s.configured.claims()) == 0 && len(r.claims(s)) == 0 && len(r.networks.claims(s)) == 0 {
 		return l
 	}
 	if errors.Is(err, errAbsent) { // it was removed meanwhile

@@ -18,14 +18,15 @@ import (
 // diskIndex holds all observations of the disks of a system.
 type diskIndex struct {
 	listing
-	disks   []observedDisk // disks with our mark, disks that are asked for, and copies
-	unknown []providers.Unknown
-	partial error                         // the reason why the listing is incomplete; nil: it is complete
-	known   map[providers.ID]spec.Address // the addresses of disks, from the query
-	found   map[spec.Address]providers.ID // the disks that imports name
-	ids     map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
-	owners  map[string]spec.Address       // by path, of the same volumes
-	marked  fileIndex                     // of the same volumes
+	networks networkIndex
+	disks    []observedDisk // disks with our mark, disks that are asked for, and copies
+	unknown  []providers.Unknown
+	partial  error                         // the reason why the listing is incomplete; nil: it is complete
+	known    map[providers.ID]spec.Address // the addresses of disks, from the query
+	found    map[spec.Address]providers.ID // the disks that imports name
+	ids      map[string]providers.ID       // by path, of volumes that bear a mark, existing or not
+	owners   map[string]spec.Address       // by path, of the same volumes
+	marked   fileIndex                     // of the same volumes
 }
 
 // indexDisks observes the disks.

@@ -174,7 +174,7 @@ func (j *job) notAttached(err error, d pluggedDisk) error {
 	return j.locked(f, d.Path)
 }
 
-// detach removes the disks and ports that the step frees from the configuration. A running
+// detach removes the disks, ports and networks that the step frees from the configuration. A running
 // domain keeps them until it is off.
 func (j *job) detach(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
@@ -194,6 +194,13 @@ func (j *job) detach(ctx context.Context) (*guard.Outcome, error) {
 		return nil, err
 	}
 	if err := j.edit(ctx, "detach from "+j.Name, func(d *libvirtxml.Domain) error { unplug(d); return nil }); err != nil {
+		return nil, err
+	}
+	left, err := j.leaving(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.release(ctx, slices.DeleteFunc(slices.Clone(j.seen.mark().Networks), func(n markedNetwork) bool { return slices.Contains(left, n.Name) })); err != nil {
 		return nil, err
 	}
 	return guard.Did(providers.Done), nil
@@ -229,9 +236,14 @@ func (j *job) unplug(ctx context.Context) (func(*libvirtxml.Domain) bool, error)
 	if err != nil {
 		return nil, err
 	}
+	left, err := j.leaving(ctx)
+	if err != nil {
+		return nil, err
+	}
 	b := blueprint{Volumes: j.plugged.listing}
 	return func(d *libvirtxml.Domain) bool {
-		return b.unplug(d, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) })
+		had := unplugCards(d, j.seen.mark().Networks, left)
+		return b.unplug(d, going, func(f machine.Forward) bool { return f.Fixed() && slices.Contains(j.Frees, f.Claim()) }) || had
 	}, nil
 }
 

@@ -11,7 +11,7 @@ import (
 // Known, in their order.
 type request struct {
 	providers.Query
-	vms, disks places
+	vms, disks, networks places
 }
 
 type places struct {
@@ -20,13 +20,16 @@ type places struct {
 }
 
 func newRequest(q providers.Query) request {
-	r := request{Query: q, vms: newPlaces(), disks: newPlaces()}
+	r := request{Query: q, vms: newPlaces(), disks: newPlaces(), networks: newPlaces()}
 	for i, k := range q.Known {
 		if k.Kind == spec.VM {
 			r.vms.add(i, k)
 		}
 		if k.Kind == spec.Disk {
 			r.disks.add(i, k)
+		}
+		if k.Kind == spec.Network {
+			r.networks.add(i, k)
 		}
 	}
 	return r

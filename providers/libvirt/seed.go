@@ -30,7 +30,10 @@ func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string,
 	}
 	m.Settled = m.Settled && had == digest
 	again := had != "" && had != digest // a guest that has other keys gets these at its next start
-	s := j.seed()
+	s, err := j.seed()
+	if err != nil {
+		return m, err
+	}
 	if !m.Settled {
 		if !k.isHere() {
 			return m, j.elsewhere("its seed for cloud-init")
@@ -40,7 +43,6 @@ func (j *job) ensureSeed(ctx context.Context, in pool, k keyring, digest string,
 			HostPrivate: string(k.HostPrivate), HostPublic: k.HostPublic, Again: again,
 		}
 	}
-	var err error
 	m.Seed, err = j.uploadSeed(ctx, in, s)
 	return m, err
 }
@@ -51,13 +53,19 @@ func (j *job) formerOthers() []string {
 	return slices.DeleteFunc(machine.DecodeLogin(j.Prior).AuthorizedKeys, func(line string) bool { return slices.Contains(j.want.SSH.AuthorizedKeys, line) })
 }
 
-// seed returns the texts for cloud-init, without keys.
-func (j *job) seed() nocloud.Seed {
-	userData, networkConfig := j.want.CloudInit.Texts()
+// seed returns the texts for cloud-init, without keys. The spec's own network configuration is left as it is.
+func (j *job) seed() (nocloud.Seed, error) {
+	userData, network := j.want.CloudInit.Texts()
+	if network == "" {
+		var err error
+		if network, err = networkConfig(string(j.Object), j.markedNetworks()); err != nil {
+			return nocloud.Seed{}, err
+		}
+	}
 	return nocloud.Seed{
 		InstanceID: string(j.Object), Hostname: hostname(j.Address.Name, j.Address.Key),
-		UserData: userData, NetworkConfig: networkConfig,
-	}
+		UserData: userData, NetworkConfig: network,
+	}, nil
 }
 
 // hostname returns a guest's host name: the resource's name, and its key.
@@ -115,7 +123,14 @@ func (j *job) unkey(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, fail(err, "find the seed of %s", j.Address)
 	}
-	if m.Seed, err = j.uploadSeed(ctx, had.in, j.seed()); err != nil {
+	if err := j.place(ctx); err != nil {
+		return nil, err
+	}
+	s, err := j.seed()
+	if err != nil {
+		return nil, err
+	}
+	if m.Seed, err = j.uploadSeed(ctx, had.in, s); err != nil {
 		return nil, err
 	}
 	m.Settled = true

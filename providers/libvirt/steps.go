@@ -34,8 +34,11 @@ const (
 
 // Steps returns the steps of a change.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
-	if c.Kind == spec.Disk {
+	switch c.Kind { //nolint:exhaustive // it has no other kinds
+	case spec.Disk:
 		return p.diskSteps(c)
+	case spec.Network:
+		return p.networkSteps(c)
 	}
 	r := &recipe{p: p, change: c, policy: machine.DecodePolicy(c.Policy)}
 	if err := r.read(); err != nil {
@@ -101,7 +104,8 @@ func (r *recipe) read() error {
 
 func (r *recipe) abilities() machine.Abilities {
 	a := machine.Abilities{
-		Policy: r.policy, On: r.want.Running, Touches: touches, Wanted: r.wanted(), Ready: opWaitSSH, Change: defineTimeout, Leaves: r.leaves,
+		Policy: r.policy, On: r.want.Running, Touches: touches, Wanted: r.wanted(), Shared: machine.Shares(r.want, r.change.Uses),
+		Ready: opWaitSSH, Change: defineTimeout, Leaves: r.leaves,
 	}
 	if r.want.Image != nil {
 		a.Last = []providers.Step{{
@@ -202,6 +206,9 @@ func (r *recipe) refusal(steps []providers.Step) error {
 	case r.change.Object != nil && isForeign(*r.change.Object) && r.edits(forwardAttr):
 		return providers.Refuse("vmctl did not make it: its network is its own, and no port is forwarded into it",
 			providers.Say(fmt.Sprintf("write port_forward of %s as its domain has it, or leave it out", r.change.Address)))
+	case r.change.Object != nil && isForeign(*r.change.Object) && len(r.want.Interfaces) > 0 && does(opRedefine):
+		return providers.Refuse("vmctl did not make it: its network cards are its own, and it is put into no network",
+			providers.Say(fmt.Sprintf("leave network_interface out of the block of %s", r.change.Address)))
 	case r.lacksIdentity() != "" && does(opRedefine):
 		return providers.Refuse("the key "+r.lacksIdentity()+" is not on this machine", providers.Say("put it there, or run vmctl where it is"))
 	case r.lacksKeys() && does(opRedefine):

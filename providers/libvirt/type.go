@@ -1,6 +1,7 @@
 // Package libvirt makes virtual machines of QEMU through libvirt: domains on QEMU's user
-// network that boot a kernel directly or from a disk, with their files in a storage pool. The
-// call that defines a domain also marks it as vmctl's.
+// network that boot a kernel directly or from a disk, with their files in a storage pool, and
+// libvirt's networks, which they have further cards in. The call that defines a domain or a network
+// also marks it as vmctl's.
 //
 // All calls go through one libvirt connection, so that virsh and virt-manager see the same
 // machines, and a remote host works like this one.

@@ -143,7 +143,9 @@ func NetworkVerb(w providers.Work, s *SeenNetwork, act Act) guard.Verb {
 	switch w.Op {
 	case OpDefine:
 		v.Need = guard.Making
-		v.Done = guard.If(func() bool { return s != nil && IsMarked(w, s.Mark) && s.Network == DecodeNetwork(w.Want) }, "it exists")
+		v.Done = guard.If(func() bool {
+			return s != nil && IsMarked(w, s.Mark) && s.Network == DecodeNetwork(w.Want) && !s.isPartial()
+		}, "it exists")
 	case OpRedefine:
 		v.Done = guard.If(func() bool { return s != nil && IsMarked(w, s.Mark) && !s.isPartial() }, "its mark is as wanted")
 	case OpUnmark:

@@ -49,7 +49,7 @@ func kernelEffects(s *stage) {
 	one.create()
 	two.create()
 	dev.uses = []*actor{one, two}
-	if _, has := s.Type.Kinds[spec.Network]; has {
+	if s.makesNetworks() {
 		for _, label := range []string{"one", "two"} {
 			network := s.network(label)
 			network.create()
@@ -59,9 +59,16 @@ func kernelEffects(s *stage) {
 	dev.tryEach(s.trials(onKernel))
 }
 
+// makesNetworks reports whether the system of the world makes networks for VMs.
+func (s *stage) makesNetworks() bool {
+	_, has := s.Type.Kinds[spec.Network]
+	_, idle := s.Effects.Idle[string(spec.Network)+".cidr"]
+	return has && !idle
+}
+
 // networkEffects tries the attributes of a network for VMs, where the system has them.
 func networkEffects(s *stage) {
-	if _, has := s.Type.Kinds[spec.Network]; has {
+	if s.makesNetworks() {
 		s.network("lan").tryEach(s.trials(onNetwork))
 	}
 }

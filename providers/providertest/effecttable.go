@@ -37,7 +37,7 @@ var effects = []effect{
 	{kind: spec.VM, path: "port_forward.protocol", on: onKernel, values: texts("tcp", "udp"), shows: holdsPort},
 
 	{kind: spec.VM, path: "network_interface.network", on: onKernel, values: texts("network.one", "network.two"), shows: holdsAddress},
-	{kind: spec.VM, path: "network_interface.address", on: onKernel, values: texts("10.77.0.10", "10.77.0.11"), shows: holdsAddress},
+	{kind: spec.VM, path: "network_interface.address", on: onKernel, values: texts("10.77.0.10", "10.78.0.11"), shows: holdsAddress},
 
 	{kind: spec.VM, path: "template", on: onKernel, values: templates},
 	{kind: spec.VM, path: "params", on: onKernel, values: fixed(params("one"), params("two"))},

@@ -123,11 +123,15 @@ func (s *stage) disk(label string) *actor {
 	return a
 }
 
-// network returns an actor for a network for VMs.
+// network returns an actor for a network for VMs. The network "two" has another prefix than all others.
 func (s *stage) network(label string) *actor {
+	cidr := "10.77.0.0/24"
+	if label == "two" {
+		cidr = "10.78.0.0/24"
+	}
 	a := s.actor(label)
 	a.address.Kind, a.policy = spec.Network, s.Disks.Policy
-	a.want = put(put(s.baseOf(spec.Network), spec.WantType(spec.Network), "cidr", cty.StringVal("10.77.0.0/24")), spec.WantType(spec.Network), "internal", cty.False)
+	a.want = put(put(s.baseOf(spec.Network), spec.WantType(spec.Network), "cidr", cty.StringVal(cidr)), spec.WantType(spec.Network), "internal", cty.False)
 	return a
 }
 
