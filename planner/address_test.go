@@ -294,3 +294,28 @@ func TestAddresses(t *testing.T) {
 		})
 	}
 }
+
+// A network stays as long as a VM that cannot be read, and that vmctl does not know, may be in it.
+func TestNetworkThatAnUnreadVMMayBeIn(t *testing.T) {
+	for name, change := range map[string]func(*scene){
+		"it cannot be read": func(s *scene) {
+			s.here().Unknown = append(s.here().Unknown, providers.Unknown{Kind: spec.VM, ID: "theirs", Name: "theirs", Reason: noAnswer})
+		},
+		"not all are listed": func(s *scene) {
+			s.here().Partial = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse(noAnswer, nil)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := after(t, lan(""))
+			s.config = load(t, "# empty\n")
+			change(s)
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := kinds(p); got != "unknown network.lan: unknown\n" {
+				t.Errorf("the plan is\n%s", text(p))
+			}
+		})
+	}
+}
