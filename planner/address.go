@@ -65,18 +65,20 @@ func (d *differ) choosePrefix(c *Change, seen Observation, attr string) {
 	if err != nil || !ctyread.True(c.Policy, "avoid_host_subnets") {
 		return
 	}
-	candidates := d.candidates(c, wanted)
-	if had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), attr)); err == nil && isAmong(candidates, had) {
+	candidates, used := d.candidates(c, wanted), d.usedPrefixes(c, seen)
+	conflict := slices.IndexFunc(used, wanted.Overlaps)
+	if had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), attr)); err == nil && isAmong(candidates, had) && !d.options.Replace[c.Address] {
+		if had != wanted && conflict < 0 { // the host has left, or the block was edited
+			c.Warnings = append(c.Warnings, fmt.Sprintf("it keeps %s, although %s is free: --replace=%s chooses again", had, wanted, c.Address))
+		}
 		c.Change.Want = with(c.Change.Want, attr, cty.StringVal(had.String()))
 		return
 	}
-	used := d.usedPrefixes(c, seen)
 	free, ok := ippool.FreePrefix(candidates, used)
-	conflict := slices.IndexFunc(used, wanted.Overlaps)
 	switch {
 	case !ok:
 		c.unchosen = &Block{Cause: CauseAddress, Problem: providers.Refuse(
-			fmt.Sprintf("its host is in %s, and no other network that it may have is free", used[conflict]),
+			fmt.Sprintf("its host is in %s, and no fallback is free", used[conflict]),
 			providers.Say("write prefixes that are free into fallback_cidrs of "+c.Address.String()))}
 	case free != wanted:
 		c.Warnings = append(c.Warnings, fmt.Sprintf("its host is in %s: it gets %s in place of %s", used[conflict], free, wanted))
@@ -108,7 +110,7 @@ func isAmong(all iter.Seq[netip.Prefix], one netip.Prefix) bool {
 	return false
 }
 
-// usedPrefixes lists the prefixes that the host of a network is in, and those of the other networks there.
+// usedPrefixes lists the prefixes that the host of a network is in, and those that the other networks there have or get.
 func (d *differ) usedPrefixes(c *Change, seen Observation) []netip.Prefix {
 	used := slices.Clone(seen.System.Inventory.Subnets)
 	add := func(kind spec.Kind, v cty.Value) {
@@ -124,6 +126,17 @@ func (d *differ) usedPrefixes(c *Change, seen Observation) []netip.Prefix {
 	for _, other := range d.decided {
 		if other.System == c.System && other.Address != c.Address {
 			add(other.Kind, other.Change.Want)
+		}
+	}
+	for a, r := range d.state.Records {
+		if a != c.Address && d.decided[a] == nil && d.world.placed[a] == c.System {
+			add(a.Kind, r.Values)
+		}
+	}
+	for i := range d.config.Resources {
+		r := &d.config.Resources[i]
+		if r.Address != c.Address && d.decided[r.Address] == nil && d.world.wanted[r.Address] == c.System && !ctyread.True(r.Policy, "avoid_host_subnets") {
+			add(r.Address.Kind, r.Want)
 		}
 	}
 	slices.SortFunc(used, comparePrefixes)
@@ -150,7 +163,10 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 	if len(interfaces) == 0 {
 		return
 	}
-	had := ctyread.List(ctyread.Attr(d.had(c, seen), attr))
+	had, shown := ctyread.List(ctyread.Attr(d.had(c, seen), attr)), []cty.Value(nil)
+	if isOurs(seen) {
+		shown = ctyread.List(ctyread.Attr(seen.Object.Attrs, attr))
+	}
 	all := make([]cty.Value, len(interfaces))
 	for i, e := range interfaces {
 		all[i] = e
@@ -162,11 +178,15 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 		if book == nil { // the network is not to be there, which blocks the VM anyway
 			continue
 		}
-		if was := addressAt(had, network, i); isOurs(seen) && book.Fits(was) && ctyread.Text(e, "address") == spec.AutoIP {
+		was, isIn := d.addressAt(had, network, i)
+		if now, isNow := d.addressAt(shown, network, i); isNow && !isIn { // a run that put it there was cut short
+			was, isIn = now, true
+		}
+		if isIn && isOurs(seen) && book.Fits(was) && ctyread.Text(e, "address") == spec.AutoIP {
 			all[i] = with(e, "address", cty.StringVal(was.String())) // it exists, and keeps its address, whoever else has it
 			continue
 		}
-		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), addressAt(had, network, i))
+		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), was)
 		if problem != nil && c.unchosen == nil {
 			c.unchosen = problem
 		}
@@ -177,21 +197,25 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 	c.Change.Want = with(c.Change.Want, attr, cty.ListVal(all))
 }
 
-// addressAt returns the address that a VM had in a network, else at a place among its interfaces: the network may have had another
-// name. Zero: it had none.
-func addressAt(had []cty.Value, network spec.Address, place int) netip.Addr {
-	i := slices.IndexFunc(had, func(e cty.Value) bool { return ctyread.Text(e, "network") == network.String() })
-	if i < 0 {
-		i = place
+// addressAt returns the address that a VM had in a network, and true. Else it returns the one at a place among its interfaces, which
+// is worth keeping if nobody else has it, and false. Zero: it had none.
+func (d *differ) addressAt(had []cty.Value, network spec.Address, place int) (netip.Addr, bool) {
+	i := slices.IndexFunc(had, func(e cty.Value) bool { return d.isNetwork(e, network) })
+	switch {
+	case i >= 0:
+		ip := addressOrNone(had[i], "address")
+		return ip, ip.IsValid()
+	case place < len(had):
+		return addressOrNone(had[place], "address"), false
+	default:
+		return netip.Addr{}, false
 	}
-	if i >= len(had) {
-		return netip.Addr{}
-	}
-	ip, err := netip.ParseAddr(ctyread.Text(had[i], "address"))
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ip
+}
+
+// isNetwork reports whether an interface is in a network, whatever that was called before.
+func (d *differ) isNetwork(e cty.Value, network spec.Address) bool {
+	a, err := spec.ParseAddress(ctyread.Text(e, "network"))
+	return err == nil && (destination(d.config, a) == network || slices.Contains(d.state.Records[network].Was, a))
 }
 
 // book holds the facts about the addresses of one network.
@@ -208,7 +232,7 @@ func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (net
 			return literal, nil
 		}
 		return literal, &Block{Cause: CauseAddress, Problem: providers.Refuse(
-			fmt.Sprintf("its address %s is none of a machine in %s, which is %s", literal, b.network, b.Prefix),
+			fmt.Sprintf("its address %s cannot be used in %s, which is %s", literal, b.network, b.Prefix),
 			providers.Say("write another address into the block of "+c.Address.String()+", or \"auto\""))}
 	}
 	if !d.scope[c.Address] && !had.IsValid() { // it is not made now
@@ -296,8 +320,7 @@ func (d *differ) addressesIn(network spec.Address, kind spec.Kind, values cty.Va
 		return nil
 	}
 	for _, e := range ctyread.List(ctyread.Attr(values, attr)) {
-		ip := addressOrNone(e, "address")
-		if a, err := spec.ParseAddress(ctyread.Text(e, "network")); err == nil && ip.IsValid() && destination(d.config, a) == network {
+		if ip := addressOrNone(e, "address"); ip.IsValid() && d.isNetwork(e, network) {
 			all = append(all, ip)
 		}
 	}

@@ -168,6 +168,52 @@ func TestAddresses(t *testing.T) {
 			want: "update network.net 10.0.0.0/28\nupdate vm.a 10.0.0.8",
 		},
 		{
+			name: "not the one that it had in another network where others get it", applied: lan("") + in("a", "auto"),
+			spec:   strings.ReplaceAll(strings.ReplaceAll(lan("")+in("a", "auto")+in("b", "auto"), "network.lan", "network.net"), `"lan"`, `"net"`),
+			change: func(s *scene) { s.had("network.lan", "10.0.0.2") },
+			want: "create network.net 10.0.0.0/28\n" +
+				"network.lan, which this plan destroys, has the same attributes. If its block was renamed, write: moved { from = network.lan, to = network.net }\n" +
+				"restart vm.a 10.0.0.2\ncreate vm.b 10.0.0.3",
+		},
+		{
+			name: "nor where somebody has it", applied: lan("") + strings.ReplaceAll(lan(""), `"lan"`, `"net"`) + in("a", "auto"),
+			spec: lan("") + strings.ReplaceAll(lan(""), `"lan"`, `"net"`) + strings.ReplaceAll(in("a", "auto"), "network.lan", "network.net"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				s.neighbour("10.0.0.2")
+				theirs := &s.objects()[len(s.objects())-1]
+				theirs.Holds = []providers.Claim{providers.AddressClaim("demo.net", netip.MustParseAddr("10.0.0.2"))}
+			},
+			want: "noop network.lan 10.0.0.0/28\nnoop network.net 10.0.0.0/28\nrestart vm.a 10.0.0.3",
+		},
+		{
+			name: "the one that an interrupted run has put there", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				a := addr(s.t, "vm.a")
+				r := s.state.Records[a]
+				values := r.Values.AsValueMap()
+				values["network_interface"] = cty.ListValEmpty(values["network_interface"].Type().ElementType())
+				r.Values = cty.ObjectVal(values)
+				s.state.Records[a] = r
+			},
+			want: "noop network.lan 10.0.0.0/28\nupdate vm.a 10.0.0.2",
+		},
+		{
+			name: "the one of a record of a network that was moved by command", applied: lan("") + in("a", "auto"),
+			spec: strings.ReplaceAll(strings.ReplaceAll(lan("")+in("a", "auto")+in("A", "auto"), "network.lan", "network.net"), `"lan"`, `"net"`),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				s.gone("vm.a")
+				moved := s.state.Records[addr(s.t, "network.lan")]
+				moved.Was = []spec.Address{addr(s.t, "network.lan")}
+				s.state.Records[addr(s.t, "network.net")] = moved
+				delete(s.state.Records, addr(s.t, "network.lan"))
+				s.options.Scope.Targets = []spec.Address{addr(s.t, "vm.A")}
+			},
+			want: "update network.net 10.0.0.0/28\ncreate vm.A 10.0.0.3",
+		},
+		{
 			name: "none is left", applied: lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }"),
 			spec:   lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }") + in("a", "auto"),
 			change: func(s *scene) { s.neighbour("10.0.0.5") },
@@ -190,11 +236,35 @@ func TestAddresses(t *testing.T) {
 			name: "a fallback, and an address that it does not have", applied: "vm \"z\" {}\n", change: subnets("10.0.0.0/27"),
 			spec: avoiding("  fallback_cidrs = [\"10.0.0.16/28\", \"10.9.0.0/28\"]\n  allocation {\n    first = \"10.0.0.5\"\n  }") + in("a", "auto") + in("b", "10.0.0.9"),
 			want: "create network.lan 10.9.0.0/28\nits host is in 10.0.0.0/27: it gets 10.9.0.0/28 in place of 10.0.0.0/28\n" +
-				"create vm.a 10.9.0.5\ncreate vm.b 10.0.0.9\nvm.b no_address: its address 10.0.0.9 is none of a machine in network.lan, which is 10.9.0.0/28",
+				"create vm.a 10.9.0.5\ncreate vm.b 10.0.0.9\nvm.b no_address: its address 10.0.0.9 cannot be used in network.lan, which is 10.9.0.0/28",
 		},
 		{
 			name: "no fallback", applied: "vm \"z\" {}\n", spec: avoiding("  fallback_cidrs = []"), change: subnets("10.0.0.0/27"),
-			want: "create network.lan 10.0.0.0/28\nnetwork.lan no_address: its host is in 10.0.0.0/27, and no other network that it may have is free",
+			want: "create network.lan 10.0.0.0/28\nnetwork.lan no_address: its host is in 10.0.0.0/27, and no fallback is free",
+		},
+		{
+			name: "not the one that another block names", applied: "vm \"z\" {}\n", change: subnets("10.0.0.0/28"),
+			spec: avoiding("") + "network \"other\" {\n  provider = provider.libvirt.default\n  cidr = \"10.0.0.16/28\"\n}\n",
+			want: "create network.lan 10.0.0.32/28\nits host is in 10.0.0.0/28: it gets 10.0.0.32/28 in place of 10.0.0.0/28\ncreate network.other 10.0.0.16/28",
+		},
+		{
+			name: "not the one that another network has reserved", applied: "network \"other\" {\n  provider = provider.libvirt.default\n  cidr = \"10.0.0.16/28\"\n}\n",
+			change: func(s *scene) {
+				subnets("10.0.0.0/28")(s)
+				s.gone("network.other")
+			},
+			spec: avoiding("") + "network \"other\" {\n  provider = provider.libvirt.default\n  cidr = \"10.0.0.0/28\"\n  avoid_host_subnets = true\n}\n",
+			want: "create network.lan 10.0.0.32/28\nits host is in 10.0.0.0/28: it gets 10.0.0.32/28 in place of 10.0.0.0/28\ncreate network.other 10.0.0.16/28",
+		},
+		{
+			name: "another cidr, which is free: it stays and says so", applied: avoiding(""), change: subnets("10.9.0.0/28"),
+			spec: strings.ReplaceAll(avoiding(""), "10.0.0.0/28", "10.0.0.64/28"),
+			want: "noop network.lan 10.0.0.0/28\nit keeps 10.0.0.0/28, although 10.0.0.64/28 is free: --replace=network.lan chooses again",
+		},
+		{
+			name: "until it is replaced", applied: avoiding(""), spec: strings.ReplaceAll(avoiding(""), "10.0.0.0/28", "10.0.0.64/28"),
+			change: func(s *scene) { s.options.Replace = map[spec.Address]bool{addr(s.t, "network.lan"): true} },
+			want:   "replace network.lan 10.0.0.64/28",
 		},
 		{
 			name: "a stop chooses none", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "10.0.0.5"),
@@ -220,6 +290,31 @@ func TestAddresses(t *testing.T) {
 			got := slices.DeleteFunc(strings.Split(addressesOf(p), "\n"), func(line string) bool { return strings.Contains(line, "vm.z") })
 			if d := cmp.Diff(test.want, strings.Join(got, "\n")); d != "" {
 				t.Errorf("plan (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// A network stays as long as a VM that cannot be read, and that vmctl does not know, may be in it.
+func TestNetworkThatAnUnreadVMMayBeIn(t *testing.T) {
+	for name, change := range map[string]func(*scene){
+		"it cannot be read": func(s *scene) {
+			s.here().Unknown = append(s.here().Unknown, providers.Unknown{Kind: spec.VM, ID: "theirs", Name: "theirs", Reason: noAnswer})
+		},
+		"not all are listed": func(s *scene) {
+			s.here().Partial = map[spec.Kind]*providers.Problem{spec.VM: providers.Refuse(noAnswer, nil)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := after(t, lan(""))
+			s.config = load(t, "# empty\n")
+			change(s)
+			p, err := s.plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := kinds(p); got != "unknown network.lan: unknown\n" {
+				t.Errorf("the plan is\n%s", text(p))
 			}
 		})
 	}

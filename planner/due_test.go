@@ -92,6 +92,23 @@ func TestUsersStayUpUntilAllIsPrepared(t *testing.T) {
 	}
 }
 
+// So does what is around it, which also waits until it is prepared.
+func TestWhatIsAroundStaysUpUntilAllIsPrepared(t *testing.T) {
+	s := after(t, one+note)
+	s.owe(providers.Due{Op: "prepare", Reason: "it is another one by now"}, providers.Due{Op: "take", Reason: "it is another one by now"})
+	s.config = load(t, strings.Replace(one, "256MiB", "512MiB", 1)+note)
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, steps, _ := strings.Cut(text(p), "\n0 ")
+	want := "close box.note\n1 prepare box.note after 0\n2 stop vm.a after 0,1\n3 redefine vm.a after 2\n4 start vm.a after 3\n" +
+		"5 wait_ssh vm.a after 4\n6 take box.note after 1,3,4,5\n7 open box.note after 3,4,5,6\n"
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("the steps (-want +got):\n%s\nof\n%s", diff, text(p))
+	}
+}
+
 // A provider judges by the policy of the spec what is due.
 func TestDueIsJudgedByThePolicyOfTheSpec(t *testing.T) {
 	s := after(t, one+note)

@@ -33,23 +33,24 @@ func (o *orderer) edges() {
 	o.prepareFirst(refers)
 }
 
-// prepareFirst lets the users of an object stay up until what takes the place of its content is prepared. It leaves
-// out what would close a circle.
+// prepareFirst lets the users of an object, and what is around it, stay up until what takes the place of its content is prepared.
+// It leaves out what would close a circle.
 func (o *orderer) prepareFirst(refers map[int][]int) {
+	prepares := func(n *node) bool { return n.step.Phase == providers.PhasePrepare }
 	for user, used := range each(refers) {
-		var down, prepared []*node
-		for _, n := range o.own[user] {
-			if n.sinks() {
-				down = append(down, n)
-			}
-		}
-		for _, n := range o.own[used] {
-			if n.step.Phase == providers.PhasePrepare {
-				prepared = append(prepared, n)
-			}
-		}
-		waitAll(down, prepared)
+		waitAll(o.nodesOf(user, (*node).sinks), o.nodesOf(used, prepares))
 	}
+	for i := range o.plan.Changes {
+		prepared := o.nodesOf(i, prepares)
+		for j := range o.around(i) {
+			waitAll(o.nodesOf(j, func(n *node) bool { return lowers(n.step.Step) }), prepared)
+		}
+	}
+}
+
+// nodesOf returns the nodes of a change for which a condition is true.
+func (o *orderer) nodesOf(i int, is func(*node) bool) []*node {
+	return slices.DeleteFunc(slices.Clone(o.own[i]), func(n *node) bool { return !is(n) })
 }
 
 // each iterates over all pairs of changes, in order.

@@ -9,14 +9,14 @@ import (
 	"vmctl/spec"
 )
 
-// holders blocks a change that deletes, unlocks or takes a disk, if a VM that could not be read
-// may have that disk. Unknown never authorises a mutation.
+// holders blocks a change that deletes, unlocks or takes a disk, or deletes a network, if a VM that could not be read
+// may have that disk or be in that network. Unknown never authorises a mutation.
 func (d *differ) holders(c *Change) {
 	if c.Blocked != nil {
 		return
 	}
 	switch n := natures[c.Kind]; {
-	case n.isDisk:
+	case n.isDisk, n.prefix != "":
 		if c.Object != nil && (c.Action == providers.Destroy || c.Action == providers.ReplaceIt || changes(c.Action) && hasStaleLock(c.Object)) {
 			c.Blocked = d.unknownHolder(c, c.Address, c.Object.ID)
 		}
@@ -46,16 +46,16 @@ func has(o *providers.Object, disk providers.ID) bool {
 	return o != nil && UsesDisk(o, &providers.Object{ID: disk})
 }
 
-// unknownHolder returns a block if another VM than c may have a disk: that VM, its run state or
+// unknownHolder returns a block if another VM than c may have a disk or a network: that VM, its run state or
 // the list of VMs could not be read. A VM that could not be read does not count if its record has
-// no such disk. nil: there is no such VM.
-func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *Block {
+// no such disk or network. nil: there is no such VM.
+func (d *differ) unknownHolder(c *Change, held spec.Address, id providers.ID) *Block {
 	system := d.world.systems[c.System]
 	block := func(who string, why *providers.Problem) *Block {
-		return unread(why.Within("%s may have %s", who, disk))
+		return unread(why.Within("%s may have %s", who, held))
 	}
 	for _, u := range system.Inventory.Unknown {
-		if a, recorded := d.recorded[u.ID]; natures[u.Kind].takesDisks && a != c.Address && (!recorded || d.usesByRecord(a, disk)) {
+		if a, recorded := d.recorded[u.ID]; natures[u.Kind].takesDisks && a != c.Address && (!recorded || d.usesByRecord(a, held)) {
 			return block(fmt.Sprintf("%s %q", u.Kind, u.Name), providers.Refuse("it could not be read: "+u.Reason, nil))
 		}
 	}
@@ -72,6 +72,6 @@ func (d *differ) unknownHolder(c *Change, disk spec.Address, id providers.ID) *B
 	return nil
 }
 
-func (d *differ) usesByRecord(vm, disk spec.Address) bool {
-	return slices.Contains(d.state.Records[vm].Uses, disk)
+func (d *differ) usesByRecord(vm, held spec.Address) bool {
+	return slices.Contains(d.state.Records[vm].Uses, held)
 }

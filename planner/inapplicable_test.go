@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -132,6 +133,11 @@ func TestInapplicable(t *testing.T) {
 				"  blocked: engine.e has type = \"containerd\": what is inside of it cannot be removed\n" +
 				"  > write another type into engine.e, and apply first\n" +
 				"  > or give it up: vmctl state rm container.web\n",
+		},
+		{
+			name: "the engine moves, too", before: engineSpec("moby", engineImage) + "vm \"b\" {}\n",
+			after: strings.Replace(engineSpec("containerd", engineImage), "vm.a", "vm.b", 1) + "vm \"b\" {}\n",
+			want:  "replace engine.e: vm: cannot change after it was made\n  type moby -> containerd, live\n  vm vm.a -> vm.b, replace\n  blocked: image.box is inside of it, and is to be kept\n  > see what the plan says of image.box\n",
 		},
 		{
 			name: "it is released", before: engineSpec("containerd", engineRest), after: engineSpec("containerd", engineImage+"removed {\n  from    = container.web\n  destroy = false\n}\n"),

@@ -164,12 +164,15 @@ func (d *differ) manage(c *Change) {
 }
 
 // switched lets every edit of an object that vmctl only connects to apply in place, if nothing inside of it is managed before or
-// after the change: what is inside stays as it is.
+// after the change: what is inside stays as it is. It has no say about one that goes elsewhere, or that is refused.
 func (d *differ) switched(c *Change, before cty.Value) {
-	if !natures[c.Kind].isFound || inert(c.Kind, before) == "" && inert(c.Kind, c.Change.Want) == "" {
+	if !natures[c.Kind].isFound || c.To != nil || inert(c.Kind, before) == "" && inert(c.Kind, c.Change.Want) == "" {
 		return
 	}
 	for i := range c.Edits {
+		if c.Edits[i].Verdict.Applies == providers.Refused {
+			continue
+		}
 		c.Edits[i].Verdict = providers.Verdict{Applies: providers.Live, Reason: "what is inside of it stays as it is"}
 	}
 }

@@ -164,8 +164,8 @@ func (l *loader) checkAddress(b *resourceBlock, vm, network Resource, text strin
 		l.diags = append(l.diags, mistake(at, "Address outside of the network",
 			"`network_interface.address` of `%s` is %s, and `%s` is %s.", vm.Address, ip, network.Address, prefix))
 	case ip == prefix.Addr() || ip == prefix.Addr().Next() || !prefix.Contains(ip.Next()):
-		l.diags = append(l.diags, mistake(at, "Address of no machine",
-			"`network_interface.address` of `%s` is %s: the first two addresses and the last one of %s are those of the network, of its host, and of all at once.",
+		l.diags = append(l.diags, mistake(at, "Reserved address",
+			"`network_interface.address` of `%s` is %s. The first address of %s is the network's, the second one the host's, and the last one is the broadcast address.",
 			vm.Address, ip, prefix))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,7 +70,7 @@ func (c Context) read(archive *tar.Writer) (digest string, err error) {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s: %w", ignoreFile, err)
-		case isIgnored && entry.IsDir() && !ignored.Exclusions():
+		case isIgnored && entry.IsDir() && !letsIn(ignored, name):
 			return fs.SkipDir
 		}
 		if entry.IsDir() {
@@ -106,6 +107,22 @@ func (c Context) ignored(root *os.Root) (*patternmatcher.PatternMatcher, error) 
 		return nil, fmt.Errorf("%s: %w", ignoreFile, err)
 	}
 	return all, nil
+}
+
+// letsIn reports whether an exception among the patterns may let in something that is inside of an ignored folder. A folder without
+// any is not read: docker build does not need to be able to.
+func letsIn(ignored *patternmatcher.PatternMatcher, dir string) bool {
+	inside := filepath.FromSlash(dir + "/")
+	return slices.ContainsFunc(ignored.Patterns(), func(p *patternmatcher.Pattern) bool {
+		if !p.Exclusion() {
+			return false
+		}
+		literal := p.String()
+		if i := strings.IndexAny(literal, `*?[\`); i >= 0 && strings.HasPrefix(inside, literal[:i]) {
+			return true
+		}
+		return strings.HasPrefix(literal, inside)
+	})
 }
 
 func (c Context) checkDockerfile(root *os.Root) error {

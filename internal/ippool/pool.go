@@ -18,8 +18,8 @@ type Pool struct {
 // Host returns the address of the host in the network: the first one.
 func (p Pool) Host() netip.Addr { return p.Prefix.Addr().Next() }
 
-// Fits reports whether a machine of the network may have an address. Those of the network, of its host and of all at once
-// are not for machines.
+// Fits reports whether a machine of the network may have an address: neither that of the network, nor that of its host, nor the
+// broadcast address.
 func (p Pool) Fits(ip netip.Addr) bool {
 	return p.Prefix.Contains(ip) && ip != p.Prefix.Addr() && ip != p.Host() && p.Prefix.Contains(ip.Next())
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -81,13 +82,23 @@ func (j *job) build(ctx context.Context) (string, error) {
 		return "", j.buildFailed(err, log)
 	}
 	if digest != ctyread.Text(want, "context_sha256") {
-		_, _ = j.p.c.ImageRemove(ctx, id, client.ImageRemoveOptions{PruneChildren: true}) //nolint:errcheck // it only takes space
+		j.p.dropUnnamed(ctx, id)
 		return "", &providers.Problem{
 			Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"),
 			Err: fmt.Errorf("%s %s: %s was changed since the plan was made", j.Op, j.Address, folder.Dir),
 		}
 	}
 	return id, nil
+}
+
+// dropUnnamed removes an image that a build has made in vain. One that has a name was there before: the engine has built nothing anew,
+// and a removal by its ID would take the name.
+func (p *Objects) dropUnnamed(ctx context.Context, id string) {
+	all, err := p.images(ctx)
+	if err != nil || slices.ContainsFunc(all, func(s seen) bool { return s.imageID == id && !s.isDangling() }) {
+		return
+	}
+	_, _ = p.c.ImageRemove(ctx, id, client.ImageRemoveOptions{PruneChildren: true}) //nolint:errcheck // it only takes space
 }
 
 // sendBuild sends the folder to the engine, as it is read, and follows the build to its end. It returns the ID of the image, and the

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,44 @@ func TestBuildFails(t *testing.T) {
 				if strings.Contains(asked, "/tag") {
 					t.Errorf("the name was moved: %s", asked)
 				}
+			}
+		})
+	}
+}
+
+// A build of a folder that was changed leaves no image, unless the engine had it under a name before: its users keep that.
+func TestBuildInVainTakesNoName(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM scratch\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const id = "sha256:" + cid
+	for _, test := range []struct {
+		name, images string
+		removed      bool
+	}{
+		{"it is new", `[{"Id":"` + id + `","RepoTags":null}]`, true},
+		{"it was there", `[{"Id":"` + id + `","RepoTags":["theirs:1"]}]`, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t)
+			f.set("POST /build", answer{body: `{"aux":{"ID":"` + id + `"}}`})
+			f.set("GET /images/json", answer{body: test.images})
+			f.set("DELETE /images/"+id, answer{body: "[]"})
+			null := cty.NullVal(cty.String)
+			w := providers.Work{
+				Step: providers.Step{Op: "build", Phase: providers.PhaseMake, Address: spec.Address{Kind: spec.Image, Name: "box"}, Object: "new"},
+				Want: cty.ObjectVal(map[string]cty.Value{"ref": cty.StringVal("box:1"), "archive": null, "build": cty.ObjectVal(map[string]cty.Value{
+					"context": cty.StringVal(dir), "context_sha256": cty.StringVal(strings.Repeat("0", 64)), "dockerfile": cty.StringVal("Dockerfile"), "target": null,
+					"args": cty.MapValEmpty(cty.String),
+				})}),
+			}
+			if _, err := f.open().Do(t.Context(), w, func(providers.Progress) {}); err == nil || !strings.Contains(err.Error(), "was changed since the plan was made") {
+				t.Fatalf("it ended with %v", err)
+			}
+			asked := slices.ContainsFunc(f.asked, func(request string) bool { return strings.HasPrefix(request, "DELETE /images/"+id) })
+			if asked != test.removed {
+				t.Errorf("its removal was asked for: %v, want %v", asked, test.removed)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
 		return nil, nil
 	case j.Op == opSwitch && j.about.ID == "": // its record is the ownership, and what answers now may be off meanwhile
 		return &guard.Seen{ID: j.Object, Name: j.Name, Mark: j.p.mark(j.Address, j.Object), Fingerprint: j.Expect}, nil
-	case j.Op == opDisconnect && isContainerd(j.Prior):
+	case j.Op == opDisconnect && j.Expect == j.p.fingerprint(j.Object, socketIn(j.Prior), containerd()): // the plan did not ask it either
 		j.socket, j.about = socketIn(j.Prior), containerd()
 	case j.Op == opDisconnect, j.Op == opContext:
 		j.socket = j.p.socketOf(j.Object)
