@@ -32,7 +32,7 @@ func BenchmarkTerraform(b *testing.B) {
 	check(b, err)
 	t := tools(b)[0]
 	if _, err := os.Stat("/dev/shm"); err == nil { // no disk counts
-		home, err := os.MkdirTemp("/dev/shm", "vmctl-bench-")
+		home, err := os.MkdirTemp("/dev/shm", "vmctl-bench-") //nolint:usetesting // b.TempDir is on a disk
 		check(b, err)
 		b.Cleanup(func() { check(b, os.RemoveAll(home)) })
 		t.env = append(t.env, "VMCTL_DATA_DIR="+filepath.Join(home, "data"), "XDG_RUNTIME_DIR="+home, "TMPDIR="+home)

@@ -74,7 +74,8 @@ func apart() (code int, err error) {
 	}
 	cmd := exec.Command("unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", self}, os.Args[1:]...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), binaryVar+"="+binary, "HOME="+dir, "XDG_STATE_HOME="+filepath.Join(dir, "s"), "XDG_CACHE_HOME="+filepath.Join(dir, "c"),
+	cmd.Env = append(os.Environ(), binaryVar+"="+binary, "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "HOME="+dir,
+		"XDG_STATE_HOME="+filepath.Join(dir, "s"), "XDG_CACHE_HOME="+filepath.Join(dir, "c"),
 		"XDG_CONFIG_HOME="+filepath.Join(dir, "k"), "LIBVIRT_DEFAULT_URI=qemu:///system", "TERM=dumb", "LC_ALL=C")
 	var exit *exec.ExitError
 	if err = cmd.Run(); errors.As(err, &exit) {
@@ -96,9 +97,6 @@ cgroup_controllers = []
 
 // prepare gives the namespaces their own folders of libvirt and its daemon.
 func prepare() error {
-	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin"); err != nil {
-		return err
-	}
 	for _, dir := range []string{"/run", "/var/lib/libvirt", "/var/cache/libvirt", "/var/log/libvirt", "/etc/libvirt"} {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
 			return fmt.Errorf("mount %s: %w", dir, err)

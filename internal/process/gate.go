@@ -17,8 +17,8 @@ const gateFile = 3
 // shell is the shell of every Unix system.
 const shell = "/bin/sh"
 
-// throughGate lets a shell wait at its gate, and become a program with its arguments in the same process. The program ignores
-// SIGHUP, and creates files that only the user may read. Without a line, as after the end of the starter, it is not begun.
+// throughGate lets a shell wait at its gate, and become a program with its arguments in the same process. The program outlives
+// the terminal, and creates files that only the user may read. Without a line, as after the end of the starter, it is not begun.
 const throughGate = `trap '' HUP; umask 077; read -r line <&3 || exit 1; exec 3<&- "$0" "$@"`
 
 // ShellGate returns a command that waits at its gate, and becomes a program with the arguments in the same process. It starts in a
@@ -50,7 +50,7 @@ func AwaitGate() error {
 
 // Held is a process that waits at its gate. It becomes its program after Begin, and ends if this process ends before, or calls Drop.
 type Held struct {
-	// Identity is that of the process once it is the program. It can be recorded before Begin.
+	// Identity tells the process from every other, once it is the program. It can be recorded before Begin.
 	Identity Identity
 
 	gate *os.File
