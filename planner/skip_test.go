@@ -108,9 +108,14 @@ func TestSkip(t *testing.T) {
 			want: "skipped box.note: unknown\nskipped vm.a: kept_inside\nrestart vm.b\n", refused: "unknown box.note: unknown\nrestart vm.a\nrestart vm.b\n",
 		},
 		{
-			name: "what it uses by its record alone is not removed", applied: lan("") + in("a", "auto") + with("b"), spec: with("a") + with("b"),
+			name: "what it uses by its record alone is not removed", applied: "vm \"a\" {\n  depends_on = [vm.b]\n}\nvm \"b\" {}\n", spec: with("a"),
 			change: unreadable("vm.a"),
-			want:   "skipped network.lan: blocked_holder\nskipped vm.a: unknown\n", refused: "unknown vm.a: unknown\ndestroy network.lan\n",
+			want:   "skipped vm.a: unknown\nskipped vm.b: blocked_holder\n", refused: "unknown vm.a: unknown\ndestroy vm.b\n",
+		},
+		{
+			name: "nor is a network that it may be in", applied: lan("") + in("a", "auto") + with("b"), spec: with("a") + with("b"),
+			change: unreadable("vm.a"),
+			want:   "skipped network.lan: unknown\nskipped vm.a: unknown\n", refused: "unknown network.lan: unknown\nunknown vm.a: unknown\n",
 		},
 	}
 	for _, test := range tests {
