@@ -24,6 +24,9 @@ type Seal struct {
 	Steps   []string          `json:"steps"`   // in words, in order
 	Changes map[string]string `json:"changes"` // SHA-256, by address, of each change that has steps
 	Effects map[string]string `json:"effects"` // SHA-256, by address, of the action, the wanted values and the alterations of each of these
+	// Reads holds digests of the files that the system of a change reads, such as a module of Terraform, by address and path. Changes
+	// covers them; they name what differs.
+	Reads map[string]map[string]string `json:"reads,omitempty"`
 }
 
 // Seal returns the seal of p, which was made on s. It holds digests of values, and no values. The
@@ -45,11 +48,54 @@ func (p *Plan) Seal(s *state.Snapshot, key state.DigestKey) (Seal, error) {
 			return Seal{}, fmt.Errorf("seal the plan of %s: %w", c.Address, err)
 		}
 		seal.Changes[c.Address.String()] = sum
+		seal.addReads(c, key)
 		if seal.Effects[c.Address.String()], err = c.effect(key); err != nil {
 			return Seal{}, fmt.Errorf("seal the plan of %s: %w", c.Address, err)
 		}
 	}
 	return seal, nil
+}
+
+// addReads adds the files that the system of a change reads. Without the key of digests none is named: a file may hold a secret.
+func (s *Seal) addReads(c *Change, key state.DigestKey) {
+	if c.Preview == nil || len(c.Preview.Reads) == 0 || key.IsZero() {
+		return
+	}
+	if s.Reads == nil {
+		s.Reads = map[string]map[string]string{}
+	}
+	address, files := c.Address.String(), map[string]string{}
+	for path, digest := range c.Preview.Reads {
+		files[path] = key.Text(address+" "+path, digest)
+	}
+	s.Reads[address] = files
+}
+
+// changedReads names the files that the system of a change reads, and that differ.
+func (s Seal) changedReads(now Seal, address string) []string {
+	before, after := s.Reads[address], now.Reads[address]
+	if before == nil || after == nil {
+		return nil
+	}
+	var all []string
+	paths := maps.Clone(before)
+	maps.Copy(paths, after)
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		_, had := before[path]
+		_, has := after[path]
+		switch {
+		case !had:
+			all = append(all, address+": the file "+path+" is new")
+		case !has:
+			all = append(all, address+": the file "+path+" is gone")
+		case before[path] != after[path]:
+			all = append(all, address+": the file "+path+" has changed since")
+		}
+	}
+	if len(all) > 0 {
+		all = append(all, address+": a plan covers every file below the folder of its module: what writes there while it is planned has to write elsewhere")
+	}
+	return all
 }
 
 func (s Step) words() string {
@@ -73,6 +119,7 @@ func (s Seal) Differs(now Seal) []string {
 	for _, address := range slices.Sorted(maps.Keys(s.Changes)) {
 		if sum, ok := now.Changes[address]; ok && sum != s.Changes[address] {
 			all = append(all, address+" is not what it was, or would not become what was planned")
+			all = append(all, s.changedReads(now, address)...)
 		}
 	}
 	return all

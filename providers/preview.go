@@ -16,6 +16,8 @@ type Preview struct {
 	// Basis is a digest of what the system reads beside the attributes, such as a module: with another one, the same acts may do
 	// something else. "": it reads nothing else.
 	Basis string `json:",omitempty"`
+	// Reads holds a digest of each file that Basis covers, by its path: they name what changed.
+	Reads map[string]string `json:"-"`
 }
 
 // Act is one thing that a system would do.

@@ -100,7 +100,7 @@ var jobShape = Block{
 			Attrs: []Attr{
 				{
 					Name: "from", Type: cty.String, Form: OneLine, Known: true, Public: "IDs of jobs are in every list",
-					Doc: "The ID of a job of the same agent that has ended: its session goes on, by apply once for each ID. null: a new session begins.",
+					Doc: "The ID of a job of the same agent that has ended: its session goes on, by apply once for each ID. With containment = \"worktree\" only codex has sessions that go on. null: a new session begins.",
 				},
 			},
 		},

@@ -45,6 +45,8 @@ type TerraformModule struct {
 	// Digest changes whenever a file of the module does: its configuration, its lock file, and what lies below
 	// its folder.
 	Digest string
+	// Files holds a digest of each of these files, by its path under the folder.
+	Files map[string]string
 	// Setup changes whenever something that `terraform init` reads does.
 	Setup string
 }
@@ -63,7 +65,7 @@ func (r *TerraformModules) Read(dir string, tool TerraformTool) (TerraformModule
 	if err != nil {
 		return TerraformModule{}, fmt.Errorf("read the module %s: %w", dir, err)
 	}
-	whole, setup := sha256.New(), sha256.New()
+	whole, setup, each := sha256.New(), sha256.New(), map[string]string{}
 	var configuration []string
 	texts := map[string][]byte{}
 	slices.SortStableFunc(files, func(a, b string) int { return cmp.Compare(overrides(a), overrides(b)) })
@@ -74,6 +76,8 @@ func (r *TerraformModules) Read(dir string, tool TerraformTool) (TerraformModule
 		}
 		fmt.Fprintf(whole, "%q %d\n", name, len(text))
 		whole.Write(text)
+		sum := sha256.Sum256(text)
+		each[name] = hex.EncodeToString(sum[:])
 		if !isConfiguration(name) && name != ".terraform.lock.hcl" {
 			continue
 		}
@@ -92,7 +96,7 @@ func (r *TerraformModules) Read(dir string, tool TerraformTool) (TerraformModule
 	if last, ok := r.last[tool]; ok && last.Digest == digest {
 		return last, nil
 	}
-	m := TerraformModule{Digest: digest, Setup: hex.EncodeToString(setup.Sum(nil))}
+	m := TerraformModule{Digest: digest, Files: each, Setup: hex.EncodeToString(setup.Sum(nil))}
 	for _, name := range configuration {
 		m.read(name, texts[name])
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"vmctl/spec"
 )
 
@@ -59,7 +61,7 @@ func TestModulesAreReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := modules.Read(dir, tool)
-		if err != nil || again != m {
+		if err != nil || !cmp.Equal(again, m) {
 			t.Errorf("read again it is %+v, %v, and was %+v", again, err, m)
 		}
 		return m
@@ -71,8 +73,10 @@ func TestModulesAreReadAgain(t *testing.T) {
 	}
 	if second := read(spec.Terraform, map[string]string{"main.tf": fmt.Sprintf(backend, "pg")}); second.Backend != "pg" || second.Digest == first.Digest {
 		t.Errorf("after an edit it is %+v", second)
+	} else if second.Files["main.tf"] == first.Files["main.tf"] || second.Files["main.tofu"] != first.Files["main.tofu"] || len(second.Files) != 2 {
+		t.Errorf("after an edit of main.tf its files are %v, and were %v", second.Files, first.Files)
 	}
-	if third := read(spec.Terraform, map[string]string{"main.tf": fmt.Sprintf(backend, "s3")}); third != first {
+	if third := read(spec.Terraform, map[string]string{"main.tf": fmt.Sprintf(backend, "s3")}); !cmp.Equal(third, first) {
 		t.Errorf("after the edit was taken back it is %+v, and was %+v", third, first)
 	}
 }

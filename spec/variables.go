@@ -10,10 +10,12 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"vmctl/internal/procenv"
 )
 
 // EnvironPrefix begins the name of an environment variable that sets a variable.
-const EnvironPrefix = "VMCTL_VAR_"
+const EnvironPrefix = procenv.VariablePrefix
 
 // variable is one variable block.
 type variable struct {

@@ -10,7 +10,7 @@ var environmentBlock = Block{
 		{
 			Name: "pass", Type: cty.List(cty.String), Form: VariableNames, Reach: ReachVariable, Default: cty.ListValEmpty(cty.String),
 			Public: "these are names of variables",
-			Doc:    "Names of variables of vmctl's own environment that commands get; ANTHROPIC_* is all that begin with ANTHROPIC_.",
+			Doc:    "Names of variables of vmctl's own environment that commands get; ANTHROPIC_* is all that begin with ANTHROPIC_. A VMCTL_VAR_NAME passes by its whole name alone.",
 		},
 		{
 			Name: "set", Type: cty.Map(cty.String), Form: Variables, Sensitive: true,

@@ -275,7 +275,7 @@ func (s *pgSite) types(out, after string) string {
 	command, _, _ := strings.Cut(textAfter(out, after), "\n")
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CHECKPOINT_DISABLE=1", "PG_CONN_STR=" + s.connection(pgEscaped), "PG_SCHEMA_NAME=states",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "CHECKPOINT_DISABLE=1", "PG_CONN_STR=" + s.connection(pgEscaped), "PG_SCHEMA_NAME=states", "PGPASSWORD=" + pgPassword,
 		"PROGRAM=" + s.terraform.path, "STANDIN=" + s.killed.dir,
 	}
 	said, err := cmd.CombinedOutput()
@@ -436,7 +436,8 @@ func testPGLocked(t *testing.T, program terraformProgram) {
 				t.Errorf("it has %q:\n%s", wrong, out)
 			}
 		}
-		s.demands(s.types(out, "see whose it is: "), "somebody")
+		here := strings.NewReplacer("PGHOST=HOST", "PGHOST="+s.dir, "DATABASE=DATABASE", "DATABASE=postgres", "USER=USER", "USER=vmctl")
+		s.demands(s.types(here.Replace(out), "see whose it is: "), "somebody")
 	})
 	release()
 	s.run(0, "apply", "--auto-approve")

@@ -22,13 +22,15 @@ func TestWithoutProxies(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	environ := []string{"LANG=C", "LANGUAGE=de", "ANTHROPIC_MODEL=m", "ANTHROPIC_API_KEY=k", "anthropic_x=1", "OTHER=1"}
+	environ := []string{"LANG=C", "LANGUAGE=de", "ANTHROPIC_MODEL=m", "ANTHROPIC_API_KEY=k", "anthropic_x=1", "OTHER=1", "VMCTL_DATA_DIR=d", "VMCTL_VAR_key=secret"}
 	for name, c := range map[string]struct{ names, want []string }{
-		"a name is that alone":     {[]string{"LANG"}, []string{"LANG=C"}},
-		"a prefix is all":          {[]string{"ANTHROPIC_*", "NONE"}, []string{"ANTHROPIC_MODEL=m", "ANTHROPIC_API_KEY=k"}},
-		"no prefix is nothing":     {[]string{"*"}, nil},
-		"a star inside is no star": {[]string{"ANTHROPIC_*_KEY"}, nil},
-		"none":                     {nil, nil},
+		"a name is that alone":                  {[]string{"LANG"}, []string{"LANG=C"}},
+		"a prefix is all":                       {[]string{"ANTHROPIC_*", "NONE"}, []string{"ANTHROPIC_MODEL=m", "ANTHROPIC_API_KEY=k"}},
+		"no prefix is nothing":                  {[]string{"*"}, nil},
+		"a star inside is no star":              {[]string{"ANTHROPIC_*_KEY"}, nil},
+		"none":                                  {nil, nil},
+		"a variable of a spec is in no pattern": {[]string{"VMCTL_*", "VMCTL_VAR_*", "VMCTL_VAR_ke*", "V*"}, []string{"VMCTL_DATA_DIR=d"}},
+		"a variable of a spec has its own name": {[]string{"VMCTL_VAR_key"}, []string{"VMCTL_VAR_key=secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, procenv.Named(environ, c.names)); diff != "" {

@@ -17,6 +17,8 @@ type Agent interface {
 	Event(line []byte) Event
 	// Resume returns a command that goes on with a session of another one.
 	Resume(command []string, session string) []string
+	// SessionHasFolder reports whether a session goes on in the folder alone that it began in.
+	SessionHasFolder() bool
 }
 
 // Event holds the news in one line of an agent's output.
@@ -175,6 +177,9 @@ func (claude) Resume(command []string, session string) []string {
 	return append(without(command, "--resume", "--session-id"), "--resume", session)
 }
 
+// SessionHasFolder implements Agent: ~/.claude/projects has a folder for each.
+func (claude) SessionHasFolder() bool { return true }
+
 // codex is the Codex CLI with exec --json.
 type codex struct{}
 
@@ -209,6 +214,9 @@ func (codex) Resume(command []string, session string) []string {
 	return append(command, "resume", session, "-")
 }
 
+// SessionHasFolder implements Agent: its sessions are found by their ID.
+func (codex) SessionHasFolder() bool { return false }
+
 // gemini is the Gemini CLI with -o stream-json.
 type gemini struct{}
 
@@ -240,6 +248,9 @@ func (gemini) Event(line []byte) Event {
 func (gemini) Resume(command []string, session string) []string {
 	return append(without(command, "--resume", "--session-id"), "--resume", session)
 }
+
+// SessionHasFolder implements Agent: ~/.gemini/tmp has a folder for each.
+func (gemini) SessionHasFolder() bool { return true }
 
 // without returns a command without some options and their values.
 func without(command []string, options ...string) []string {

@@ -102,6 +102,7 @@ func TestCommandOfAnAgent(t *testing.T) {
 
 // What no job can do is a mistake at its attribute.
 func TestCheckOfABlock(t *testing.T) {
+	resume := cty.ObjectVal(map[string]cty.Value{"from": cty.StringVal("j-1")})
 	for name, test := range map[string]struct {
 		with map[string]cty.Value
 		want string
@@ -112,7 +113,15 @@ func TestCheckOfABlock(t *testing.T) {
 		"both":        {map[string]cty.Value{"containment": cty.StringVal("worktree"), "scope": cty.StringVal("head")}, ""},
 		"no command":  {map[string]cty.Value{"command": cty.NullVal(cty.List(cty.String))}, "command: Nothing to run"},
 		"agent":       {map[string]cty.Value{"command": cty.NullVal(cty.List(cty.String)), "agent": cty.StringVal("codex")}, ""},
-		"unknown":     {map[string]cty.Value{"command": cty.UnknownVal(cty.List(cty.String))}, ""},
+		"resumes":     {map[string]cty.Value{"agent": cty.StringVal("claude"), "resume": resume}, ""},
+		"resumes in a copy, claude": {
+			map[string]cty.Value{"agent": cty.StringVal("claude"), "resume": resume, "containment": cty.StringVal("worktree")}, "resume.from: No session in a copy",
+		},
+		"resumes in a copy, gemini": {
+			map[string]cty.Value{"agent": cty.StringVal("gemini"), "resume": resume, "containment": cty.StringVal("worktree")}, "resume.from: No session in a copy",
+		},
+		"resumes in a copy, codex": {map[string]cty.Value{"agent": cty.StringVal("codex"), "resume": resume, "containment": cty.StringVal("worktree")}, ""},
+		"unknown":                  {map[string]cty.Value{"command": cty.UnknownVal(cty.List(cty.String))}, ""},
 	} {
 		got := ""
 		for _, f := range job.Type(job.Host{}).Check(spec.Job, want(test.with)) {

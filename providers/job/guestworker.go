@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -99,14 +98,9 @@ func (w *GuestWorker) Run(ctx context.Context, leave func() error) error {
 		_ = w.remove(own) //nolint:errcheck // the VM may be gone
 		return err
 	}
-	report, unread := w.report(own, r)
-	end := o.with(report, unread)
-	_, err = w.Store.Update(own, w.ID, func(r *Record) error { return Finish(r, me, end, w.Now()) })
-	if errors.Is(err, fs.ErrNotExist) { // who read that it has ended has removed it while its folder was synced
-		err = nil
-	}
-	if err == nil {
-		err = w.remove(own) // its record tells all now
+	err = w.Store.conclude(own, w.ID, me, o.with(w.report(own, r)), w.Now)
+	if now, unread := w.Store.Read(w.ID); err == nil || unread == nil && now.Status.IsTerminal() {
+		err = errors.Join(err, w.remove(own)) // its record tells all now
 	}
 	return err
 }

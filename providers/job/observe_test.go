@@ -269,3 +269,107 @@ func TestAJobThatEndsWhileItIsLookedAt(t *testing.T) {
 		}
 	}
 }
+
+// between is a host on which something happens at each look at a process.
+type between struct {
+	host
+	happens func()
+}
+
+func (b between) Verify(id process.Identity) (process.Verdict, string) {
+	b.happens()
+	return b.host.Verify(id)
+}
+
+func (b between) WithVariable(ctx context.Context, marker string) ([]process.Identity, error) {
+	b.happens()
+	return b.host.WithVariable(ctx, marker)
+}
+
+// A worker takes its three steps in every way before, between and after the looks of two reconciles, which take it for dead. What it
+// writes last stays: that its command completed, or, if it was taken for dead before it could record its process, that it gave up. A
+// worker that was taken for dead before it began does not begin.
+//
+// row J07
+func TestTheWorkersResultIsStoredWhereverAReconcileComes(t *testing.T) {
+	const moments = 8
+	launcher, worker, command := process.Identity{PID: 6}, process.Identity{PID: 7}, process.Identity{PID: 8}
+	ends := map[job.Status]int{}
+	mistaken := 0
+	dir := t.TempDir()
+	for begin := range moments {
+		for run := begin; run < moments; run++ {
+			for finish := run; finish < moments; finish++ {
+				s := job.Store{Dir: filepath.Join(dir, fmt.Sprint(begin, run, finish)), Owner: lockfile.Owner{PID: os.Getpid()}}
+				if _, err := s.Create(job.Record{ID: "j", Created: noon, Launcher: &launcher}); err != nil {
+					t.Fatal(err)
+				}
+				step := func(change func(*job.Record) error) bool {
+					_, err := s.Update(t.Context(), "j", change)
+					var state *job.StateError
+					if err != nil && !errors.As(err, &state) {
+						t.Fatal(err)
+					}
+					return err == nil
+				}
+				began, want := false, job.Outcome{ExitCode: exit(0)}
+				steps := []func() bool{
+					func() bool {
+						began = step(func(r *job.Record) error { return job.Begin(r, worker) })
+						return began
+					},
+					func() bool {
+						if !step(func(r *job.Record) error { return job.Run(r, worker, &command, noon) }) {
+							want = job.Outcome{ErrorCode: job.FinalizationFailed, Reason: "its process could not be recorded"}
+						}
+						return true
+					},
+					func() bool {
+						if !step(func(r *job.Record) error { return job.Finish(r, worker, want, noon) }) {
+							t.Errorf("steps at %d, %d and %d: the worker could not finish", begin, run, finish)
+						}
+						return false
+					},
+				}
+				moment := 0
+				happens := func() {
+					for at := []int{begin, run, finish}; len(steps) > 0 && at[3-len(steps)] <= moment; {
+						next := steps[0]
+						if steps = steps[1:]; !next() {
+							steps = nil
+						}
+					}
+					moment++
+				}
+				o := job.Observer{Processes: between{happens: happens}, Now: noon}
+				for range 2 {
+					happens()
+					closed, failed, err := s.ReconcileAll(t.Context(), o)
+					if err != nil || len(failed) > 0 {
+						t.Fatal(err, failed)
+					}
+					if mistaken += len(closed); len(steps) == 0 && len(closed) > 0 && began {
+						t.Errorf("steps at %d, %d and %d: a job that had ended was taken for dead", begin, run, finish)
+					}
+				}
+				for moment = moments; len(steps) > 0; {
+					happens()
+				}
+				r, err := s.Read("j")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ends[r.Status]++
+				switch {
+				case !began && (r.Status != job.Failed || r.ErrorCode != job.NotLaunched):
+					t.Errorf("steps at %d, %d and %d: it never began, and is %s %q", begin, run, finish, r.Status, r.ErrorCode)
+				case began && (r.ErrorCode != want.ErrorCode || (r.Status == job.Completed) != (want.ErrorCode == "")):
+					t.Errorf("steps at %d, %d and %d: it is %s %q: %s; the worker wrote %q", begin, run, finish, r.Status, r.ErrorCode, r.Reason, want.ErrorCode)
+				}
+			}
+		}
+	}
+	if ends[job.Completed] == 0 || ends[job.Failed] == 0 || mistaken < 20 {
+		t.Errorf("the jobs ended %v, and %d times a reconcile took a worker for dead: this test finds nothing", ends, mistaken)
+	}
+}

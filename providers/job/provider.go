@@ -111,7 +111,7 @@ func notRun(a spec.Address, r Record) providers.Finding {
 // finding tells of a job that has not completed.
 func finding(r Record, d Derived) providers.Finding {
 	next := providers.SayVmctl("see how it ended: ", "job", "status", string(r.ID))
-	if r.Session != "" {
+	if r.HasSession() {
 		next = append(next, providers.SayVmctl("go on with it: ", "job", "continue", string(r.ID))...)
 	}
 	return providers.Finding{

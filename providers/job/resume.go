@@ -17,11 +17,23 @@ func resumes(want cty.Value) ID {
 	return ID(ctyread.Text(ctyread.Attr(want, "resume"), "from"))
 }
 
+// EndsWithCopy reports whether the session of an agent ends with the copy that a job runs in: the copy of another job is another folder.
+func EndsWithCopy(agent string, c Containment) bool {
+	a := AgentOf(agent)
+	return c == InCopy && a != nil && a.SessionHasFolder()
+}
+
+// HasSession reports whether a job has a session that could go on, as far as its record tells.
+func (r Record) HasSession() bool { return r.Session != "" && !EndsWithCopy(r.Agent, r.Containment) }
+
 // NoSessionError reports that a job has no session that could go on.
 type NoSessionError struct{ Job Record }
 
 // Error names the job and its agent.
 func (e *NoSessionError) Error() string {
+	if EndsWithCopy(e.Job.Agent, e.Job.Containment) {
+		return fmt.Sprintf("continue job %s: %s finds its session in the folder alone that it began in, and that was the job's own copy of the workspace", e.Job.ID, e.Job.Agent)
+	}
 	return fmt.Sprintf("continue job %s: %s has no session that could be resumed", e.Job.ID, e.Job.Agent)
 }
 
@@ -84,8 +96,11 @@ func firstOf(parents map[ID]ID, id ID) ID {
 }
 
 // Session returns the session of a job, also of one whose record was cut short before it had that. It fails with a
-// *NoSessionError if there is none.
+// *NoSessionError if there is none, or if it ended with the copy that the job ran in.
 func (s Store) Session(r Record) (string, error) {
+	if EndsWithCopy(r.Agent, r.Containment) {
+		return "", &NoSessionError{Job: r}
+	}
 	report, err := s.ReportOf(r) // the record of a job that was cut short lacks the session
 	if err != nil {
 		return "", err
@@ -135,12 +150,21 @@ func endFirst(id string) []providers.Advice {
 	return append(providers.SayVmctl("wait for its end: ", "job", "wait", id), providers.SayVmctl("or end it: ", "job", "cancel", id)...)
 }
 
+// Next returns what to write for a job whose session ends with its copy, so that jobs after it can be continued; "": it has none at all.
+func (e *NoSessionError) Next() string {
+	if !EndsWithCopy(e.Job.Agent, e.Job.Containment) {
+		return ""
+	}
+	return fmt.Sprintf("a job of %s that is to be continued needs containment %q, or the agent codex", e.Job.Agent, Uncontained)
+}
+
 // refusal returns why a run of a block that continues a job is not planned.
 func refusal(run BlockRun, err error) *providers.Problem {
 	var (
 		none   *NotFoundError
 		active *StateError
 		inUse  *SessionInUseError
+		ended  *NoSessionError
 		id     = string(run.Resumes)
 		next   = providers.SayVmctl("see which jobs there are: ", "job", "list", "--all")
 	)
@@ -150,6 +174,8 @@ func refusal(run BlockRun, err error) *providers.Problem {
 		next = endFirst(id)
 	case errors.As(err, &inUse):
 		next = endFirst(string(inUse.By))
+	case errors.As(err, &ended) && ended.Next() != "":
+		next = providers.Say(fmt.Sprintf("take resume out of %s: a new session begins", run.Block), ended.Next())
 	default:
 		next = providers.SayVmctl("see how it ended: ", "job", "status", id)
 	}

@@ -55,6 +55,11 @@ func check(_ spec.Kind, want cty.Value) (flaws []spec.Flaw) {
 		switch err := id.Check(); {
 		case err != nil:
 			flaws = append(flaws, spec.Flaw{Path: "resume.from", Summary: "No ID of a job", Detail: "The `from` of a `resume` is no ID of a job: it has small letters, digits and dashes alone, as in `vmctl job list`."})
+		case EndsWithCopy(ctyread.Text(want, "agent"), containment):
+			flaws = append(flaws, spec.Flaw{
+				Path: "resume.from", Summary: "No session in a copy",
+				Detail: fmt.Sprintf("With `containment = %q` each job has a folder of its own, and %s finds a session in the folder alone that it began in. Write `containment = %q`, or leave `resume` out: a new session begins. The agent codex finds its sessions in every folder.", InCopy, ctyread.Text(want, "agent"), Uncontained),
+			})
 		case ctyread.Text(want, "agent") == Plain:
 			flaws = append(flaws, spec.Flaw{Path: "resume.from", Summary: "Nothing to resume", Detail: "A job continues the session of an agent: with `resume`, name its `agent`."})
 		}

@@ -99,7 +99,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := leave(); err != nil {
 		o.Warnings = append(o.Warnings, err.Error())
 	}
-	return w.finish(own, me, o)
+	return w.finish(own, r, me, o)
 }
 
 // contain makes the copy that a job runs in if it is contained, and leads r there. nil: it needs none, or the outcome says
@@ -154,24 +154,9 @@ func (w *Worker) enter(ctx context.Context) (leave func() error, err error) {
 }
 
 // finish writes how the run ended. If that fails the record gets at least the reason.
-func (w *Worker) finish(ctx context.Context, me process.Identity, o Outcome) error {
+func (w *Worker) finish(ctx context.Context, r Record, me process.Identity, o Outcome) error {
 	w.drained(ctx)
-	r, err := w.Store.Read(w.ID)
-	if err == nil {
-		report, unread := w.reportFrom(ctx, r, 0)
-		o = o.with(report, unread)
-		_, err = w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
-	}
-	var state *StateError
-	switch {
-	case err == nil, errors.As(err, &state):
-		return err
-	case errors.Is(err, fs.ErrNotExist): // who read that it has ended has removed it while its folder was synced
-		return nil
-	}
-	o.ErrorCode, o.Reason = CodeOf(err, FinalizationFailed), err.Error()
-	_, again := w.Store.Update(ctx, w.ID, func(r *Record) error { return Finish(r, me, o, w.Now()) })
-	return errors.Join(err, again)
+	return w.Store.conclude(ctx, w.ID, me, o.with(w.reportFrom(ctx, r, 0)), w.Now)
 }
 
 // start starts the command, and records its process. nil: it did not start, and the outcome says why. It does not start once

@@ -68,7 +68,11 @@ func background(t *testing.T, s job.Store, id job.ID, phase string) *process.Chi
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), role+"="+s.Dir+"|"+string(id)+"|"+phase, job.Marker+"="+string(id))
+	marker := job.Marker
+	if r, err := s.Read(id); err == nil && r.Inside != "" { // what is in the VM is on this host, too
+		marker = job.GuestMarker
+	}
+	env := append(os.Environ(), role+"="+s.Dir+"|"+string(id)+"|"+phase, marker+"="+string(id))
 	worker, err := process.Host{}.Start(process.Command{Path: program, Env: env, Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)

@@ -17,13 +17,27 @@ func (p *Provider) appliedPath(name string) string {
 	return filepath.Join(p.settings.Dir, "applied", name)
 }
 
+// settled returns the module after a run of Terraform, which may itself have written files below the folder of the module. If its
+// configuration changed meanwhile, somebody has edited it, and the module is returned as it was.
+func (p *Provider) settled(before spec.TerraformModule) (spec.TerraformModule, error) {
+	now, err := p.readModule()
+	if err != nil || now.Setup != before.Setup {
+		return before, err
+	}
+	return now, nil
+}
+
 // noteApplied notes which module an apply has carried out.
 func (j *job) noteApplied() error {
 	path := j.p.appliedPath(j.seen.name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	module, err := j.p.settled(j.module)
+	if err != nil {
 		return err
 	}
-	return atomicfile.Write(path, []byte(j.module.Digest+"\n"), 0o600)
+	if err = os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, []byte(module.Digest+"\n"), 0o600)
 }
 
 // moduleDue says that the files of the module changed since it was applied; nil: they did not. Only Terraform tells what that means

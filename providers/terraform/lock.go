@@ -86,7 +86,7 @@ func parseLock(text string) *stateLock {
 func (p *Provider) unlocking(m spec.TerraformModule, workspace string, l *stateLock) []providers.Advice {
 	wait := fmt.Sprintf("or let vmctl wait: lock_timeout = \"10m\" in provider \"terraform\" %q", p.settings.Name)
 	if l.isPG {
-		return providers.Say("see whose it is: "+pgHolders(), "wait for that session: the server frees the lock as soon as it ends, also when its process is killed", wait)
+		return providers.Say("see whose it is: "+pgHolders(), pgAsks, "wait for that session: the server frees the lock as soon as it ends, also when its process is killed", wait)
 	}
 	if isRemote(m) {
 		return providers.Say("wait for the process that holds it", wait,

@@ -46,8 +46,13 @@ func unlessCreating(ctx context.Context, command func() error) error {
 	}
 }
 
-// pgHolders returns the command that lists the holders of locks on a server, for a user to type.
+// pgHolders returns the command that lists the holders of locks on a server, for a user to type. No argument of it is the connection
+// string: that has the password, and everybody on the machine can read the arguments of a process.
 func pgHolders() string {
-	return shellword.Join([]string{"psql", "-c", "SELECT pid, usename, client_addr, application_name, backend_start FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'"}) +
-		` "$PG_CONN_STR"`
+	return "PGHOST=HOST PGDATABASE=DATABASE PGUSER=USER " + shellword.Join([]string{
+		"psql", "-c", "SELECT pid, usename, client_addr, application_name, backend_start FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'",
+	})
 }
+
+// pgAsks says how that command gets the password.
+const pgAsks = "psql asks for the password, or reads it from ~/.pgpass: leave it out of the command"

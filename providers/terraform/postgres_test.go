@@ -43,7 +43,7 @@ func TestParseLock(t *testing.T) {
 func TestUnlocking(t *testing.T) {
 	p := &Provider{binary: "terraform", module: "/m"}
 	for backend, want := range map[string]struct{ text, says, not string }{
-		"pg": {pgLocked, "pg_stat_activity", "force-unlock"}, "s3": {s3Locked, "force-unlock 0a1b", "psql"}, "": {s3Locked, "as soon as that has ended", "force-unlock"},
+		"pg": {pgLocked, "psql asks for the password", "force-unlock"}, " pg": {pgLocked, "PGUSER=USER psql -c 'SELECT", "PG_CONN_STR"}, "s3": {s3Locked, "force-unlock 0a1b", "psql"}, "": {s3Locked, "as soon as that has ended", "force-unlock"},
 	} {
 		all := ""
 		for _, next := range p.unlocking(spec.TerraformModule{Backend: backend}, "w", parseLock(want.text)) {

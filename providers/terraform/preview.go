@@ -62,7 +62,10 @@ func (p *Provider) Preview(ctx context.Context, c providers.Change) (*providers.
 	if err != nil {
 		return nil, guard.AsFailure(err, p.Failure, "ask "+string(p.tool())+" what it would do for "+c.Address.String())
 	}
-	return &providers.Preview{Acts: append(acts, made.acts()...), Basis: module.Digest}, nil
+	if module, err = p.settled(module); err != nil {
+		return nil, guard.AsFailure(err, p.Failure, "read the module of "+c.Address.String())
+	}
+	return &providers.Preview{Acts: append(acts, made.acts()...), Basis: module.Digest, Reads: module.Files}, nil
 }
 
 // recalled returns the workspace of an object, as it was observed last where reading it again costs a process. nil: there is none.

@@ -38,7 +38,20 @@ func (p *Provider) enterWithoutProxies(ctx context.Context) (providers.Guest, er
 	if err != nil || !p.onHost() {
 		return g, err
 	}
-	return guest.OnHost(p.host.Home, procenv.WithoutProxies(p.host.Environ)), nil
+	return guest.OnHost(p.host.Home, procenv.WithoutProxies(procenv.WithoutVariables(p.host.Environ))), nil
+}
+
+// Passed returns the variables of an environment (NAME=value) that an env block passes on.
+func Passed(block cty.Value, environ []string) []string {
+	var names []string
+	for _, v := range ctyread.List(ctyread.Attr(block, "pass")) {
+		names = append(names, v.AsString())
+	}
+	all := procenv.Named(environ, names)
+	if ctyread.True(block, "strip_proxy") {
+		all = procenv.WithoutProxies(all)
+	}
+	return all
 }
 
 // Placer tells where the files of workspaces are.

@@ -198,23 +198,34 @@ func (e *lateError) Error() string {
 	return "it did not end within " + spec.FormatDuration(int64(e.limit/time.Second))
 }
 
-// runCommand runs the command of a hook in the folder of the workspace, with the variables that the block sets.
+// environment returns the env block that counts for a hook: that of the workspace's block, or if that is gone what the record has of it,
+// which are no sensitive values.
+func (t *task) environment() cty.Value {
+	values := t.Want
+	if values == cty.NilVal {
+		values = t.Prior
+	}
+	if values == cty.NilVal {
+		return cty.NilVal
+	}
+	return ctyread.Attr(spec.Revealed(values), "env")
+}
+
+// runCommand runs the command of a hook in the folder of the workspace, with the environment that other commands there have.
 func (t *task) runCommand(ctx context.Context, h hook, output *tail) error {
 	ctx, stop := t.UntilHalt(ctx)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, h.timeout, &lateError{h.timeout})
 	defer cancel()
-	var env []string
+	block := t.environment()
+	env, err := t.p.Variables(ctx, block)
+	if err != nil {
+		return err
+	}
+	env = append(env, Passed(block, t.p.host.Environ)...)
 	enter := t.p.settings.Via.Enter
-	if t.Want != cty.NilVal {
-		block := ctyread.Attr(spec.Revealed(t.Want), "env")
-		var err error
-		if env, err = t.p.Variables(ctx, block); err != nil {
-			return err
-		}
-		if ctyread.True(block, "strip_proxy") {
-			enter = t.p.enterWithoutProxies
-		}
+	if ctyread.True(block, "strip_proxy") {
+		enter = t.p.enterWithoutProxies
 	}
 	g, err := enter(ctx)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"vmctl/internal/ctyread"
 	"vmctl/internal/parallel"
+	"vmctl/internal/procenv"
 	"vmctl/internal/sshfs"
 	"vmctl/providers"
 )
@@ -118,7 +119,9 @@ func (p *Provider) findMounts(ctx context.Context, all []*seen) error {
 	return ctx.Err()
 }
 
-func (p *Provider) mountHost() sshfs.Host { return sshfs.Host{Env: p.host.Environ} }
+func (p *Provider) mountHost() sshfs.Host {
+	return sshfs.Host{Env: procenv.WithoutVariables(p.host.Environ)}
+}
 
 // mountDue returns what an apply does about the mount of a workspace; nil: it is as the block wants it.
 func (p *Provider) mountDue(w *seen, policy cty.Value) *providers.Due {

@@ -15,7 +15,7 @@ import (
 type Host struct {
 	Enter func() (providers.Guest, error) // nobody closes it
 	Home  string                          // the user's home; "": unknown
-	// Environ is the environment of vmctl, and of programs on this host: NAME=value, all of it.
+	// Environ is the environment of vmctl (NAME=value, all of it), and of programs on this host, but for the variables of specs.
 	Environ []string
 	// Transport returns the program, with its arguments, that serves the files of the VM around a provider with those settings,
 	// by SFTP on its standard streams.

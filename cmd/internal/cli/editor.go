@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"vmctl/internal/procenv"
 	"vmctl/internal/run"
 	"vmctl/internal/shellword"
 )
@@ -33,7 +34,7 @@ func (a *app) editor() ([]string, error) {
 // typedIn opens a draft in the editor, and returns its text afterwards.
 func (a *app) typedIn(ctx context.Context, editor []string, d draft, line int) ([]byte, error) {
 	c := run.Command{
-		Args: append(editor[:len(editor):len(editor)], opened(editor[0], d.copy, line)...), Env: withoutVariables(a.env.Environ), Dir: a.env.Dir,
+		Args: append(editor[:len(editor):len(editor)], opened(editor[0], d.copy, line)...), Env: procenv.WithoutVariables(a.env.Environ), Dir: a.env.Dir,
 	}
 	if a.global.json { // standard output is for the document alone
 		c.Stdout = a.env.Stderr

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/internal/ctyread"
+	"vmctl/internal/procenv"
 	"vmctl/internal/run"
 	"vmctl/spec"
 )
@@ -59,7 +60,7 @@ func (a *app) engineExec(ctx context.Context, name string, command []string) err
 
 // onEngine runs a command on this host with the address of an engine.
 func (a *app) onEngine(ctx context.Context, host string, command []string) (int, error) {
-	environ := slices.DeleteFunc(withoutVariables(a.env.Environ), func(entry string) bool {
+	environ := slices.DeleteFunc(procenv.WithoutVariables(a.env.Environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains([]string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "CONTAINER_HOST"}, name)
 	})

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -39,9 +38,4 @@ func HideVariables(environ []string) {
 			_ = os.Unsetenv(name) //nolint:errcheck // it fails only for names that no environment has
 		}
 	}
-}
-
-// withoutVariables returns an environment without the variables of specs.
-func withoutVariables(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, spec.EnvironPrefix) })
 }

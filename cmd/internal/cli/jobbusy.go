@@ -103,7 +103,7 @@ func (a *app) reconcileJobs(ctx context.Context, p *project, command string) err
 	closed, failed, err := s.ReconcileAll(ctx, a.observer())
 	for _, r := range closed {
 		next := a.commandLine("job continue", planFlags{}, string(r.ID))
-		if r.ErrorCode == job.NotLaunched { // it has nothing to go on with
+		if r.ErrorCode == job.NotLaunched || job.EndsWithCopy(r.Agent, r.Containment) { // it has nothing to go on with
 			next = a.againLine(r)
 		}
 		view.Warning(a.errScreen(), fmt.Sprintf("job %s is %s: %s; %s", r.ID, r.Status, r.Reason, next))

@@ -83,6 +83,9 @@ func (a *app) notContinued(err error) error {
 		e = a.endFirst(err, inUse.By)
 	case errors.As(err, &none):
 		e = newProblem(classFailed, "no_session_to_resume", err.Error(), a.againLine(none.Job)+" runs it again")
+		if next := none.Next(); next != "" {
+			e.Next = append(e.Next, next)
+		}
 	case errors.As(err, &other):
 		e = newProblem(classRejected, "bad_args", err.Error(), a.commandLine("job status", planFlags{}, string(other.ID)))
 	default:

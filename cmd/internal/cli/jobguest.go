@@ -94,7 +94,7 @@ func (a *app) guestLaunch(s job.Store, id job.ID, more ...string) job.Launch {
 
 // guestEnviron returns the variables of this process that a job in a VM gets, and those that are set for it.
 func (a *app) guestEnviron(r jobRequest) (environ, warnings []string) {
-	passed := procenv.Named(withoutVariables(a.env.Environ), r.pass)
+	passed := procenv.Named(a.env.Environ, r.pass)
 	return job.Environ{From: passed, Pass: r.pass, Set: r.set, StripProxy: r.stripProxy}.Build()
 }
 

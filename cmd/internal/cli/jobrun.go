@@ -240,7 +240,7 @@ func (a *app) runJob(ctx context.Context, p *project, r jobRequest, at job.Recor
 			return at, err
 		}
 	}
-	environ, warnings := job.Environ{From: withoutVariables(a.env.Environ), Pass: r.pass, Set: r.set, StripProxy: r.stripProxy}.Build()
+	environ, warnings := job.Environ{From: a.env.Environ, Pass: r.pass, Set: r.set, StripProxy: r.stripProxy}.Build()
 	if at.Inside != "" {
 		environ, warnings = a.guestEnviron(r)
 	}

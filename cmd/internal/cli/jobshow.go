@@ -257,7 +257,7 @@ func (a *app) afterJob(s job.Store, v jobView) (next []string) {
 		}
 	}
 	slices.Sort(next)
-	if v.Session != "" {
+	if v.HasSession() {
 		next = append(next, a.commandLine("job continue", planFlags{}, string(v.ID)))
 	}
 	return next

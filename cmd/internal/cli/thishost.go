@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"vmctl/internal/procenv"
 	"vmctl/providers"
 	"vmctl/providers/guest"
 	"vmctl/providers/workspace"
@@ -28,11 +29,11 @@ func workspaceHost(env Env) workspace.Host {
 	return workspace.Host{Home: env.Getenv("HOME"), Environ: env.Environ, Enter: func() (providers.Guest, error) { return onThisHost(env) }}
 }
 
-// onThisHost returns the inside of this host. Nobody has to close it.
+// onThisHost returns the inside of this host. No program there gets the variables of specs by itself. Nobody has to close it.
 func onThisHost(env Env) (providers.Guest, error) {
 	home := env.Getenv("HOME")
 	if home == "" {
 		return nil, errors.New("use this host: HOME is not set")
 	}
-	return guest.OnHost(home, env.Environ), nil
+	return guest.OnHost(home, procenv.WithoutVariables(env.Environ)), nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"vmctl/cmd/internal/view"
 	"vmctl/internal/ctyread"
-	"vmctl/internal/procenv"
 	"vmctl/providers"
 	"vmctl/providers/workspace"
 	"vmctl/spec"
@@ -151,12 +150,7 @@ func passNames(block cty.Value) (names []string) {
 
 // passed returns the variables of this process that a workspace's block passes on.
 func (a *app) passed(w enteredWorkspace) []string {
-	block := w.environment()
-	all := procenv.Named(a.env.Environ, passNames(block))
-	if ctyread.True(block, "strip_proxy") {
-		all = procenv.WithoutProxies(all)
-	}
-	return all
+	return workspace.Passed(w.environment(), a.env.Environ)
 }
 
 func (a *app) workspaceExecCommand() *cobra.Command {

@@ -120,7 +120,6 @@ func (a *app) attendLocally(ctx context.Context, g providers.Guest, c providers.
 	if a.env.Terminal.In {
 		env = append(env, "TERM="+a.getenv("TERM"))
 	}
-	env = withoutVariables(env)
 	args := []string{"/bin/sh", "-c", `exec "$@"`, "sh"} // it looks for the program in the guest's PATH
 	if len(c.Args) == 0 {
 		args = []string{"/bin/sh", "-c", `exec "${SHELL:-/bin/sh}"`}
