@@ -29,6 +29,17 @@ func (j *job) create(ctx context.Context, name string, labels map[string]string)
 		return nil, err
 	}
 	config := j.config(labels)
+	kept, err := j.others(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if kept != nil {
+		ofImage, err := j.p.imageLabels(ctx, config.Image)
+		if err != nil {
+			return nil, err
+		}
+		kept.keep(config, ofImage, &host.Resources)
+	}
 	for port := range host.PortBindings {
 		if config.ExposedPorts == nil {
 			config.ExposedPorts = network.PortSet{}

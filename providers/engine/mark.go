@@ -10,6 +10,7 @@ import (
 
 // The labels that are the owner mark of an object.
 const (
+	labelPrefix     = "vmctl."
 	labelLineage    = "vmctl.id"
 	labelProject    = "vmctl.project"
 	labelAddress    = "vmctl.address"

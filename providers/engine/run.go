@@ -247,6 +247,11 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
+	if j.kind == spec.Container && j.Want != cty.NilVal { // it may get a successor
+		if err := j.noteOthers(ctx); err != nil {
+			return nil, err
+		}
+	}
 	s := *j.seen
 	s.forced = forces(j.kind, j.Policy)
 	how, err := j.p.removeObject(ctx, s)
