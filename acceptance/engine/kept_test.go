@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,6 +69,50 @@ func TestWhatOthersSetStays(t *testing.T) {
 	p.limits("after its volume was replaced", 48<<20)
 	if now := p.kept("after its volume was replaced", "ours=two team.owner=ann"); now == second {
 		t.Errorf("its volume was replaced, and the container was not")
+	}
+	p.run(0, "plan", "--detailed-exitcode")
+
+	// A limit that an edit gave it while it ran goes with its attribute, too.
+	p.edit("cpus    = 0.3", "", "32MiB", "64MiB")
+	p.applies()
+	p.limits("without a limit of CPUs", 64<<20)
+	p.edit(`memory  = "32MiB"`, "")
+	p.applies()
+	p.limits("without a limit of memory", 0)
+	p.kept("without a limit of memory", "ours=two team.owner=ann")
+
+	// Memory has an attribute: a limit that others set is drift, and one apply ends it.
+	d.must("POST", "/containers/demo.web/update", `{"Memory":67108864,"MemorySwap":67108864}`)
+	p.run(2, "plan", "--detailed-exitcode")
+	p.applies()
+	p.limits("after a limit of memory that was set by hand", 0)
+	p.run(0, "plan", "--detailed-exitcode")
+}
+
+// A run that is killed in the middle of a replacement takes the record of the old container with it. The next one still tells what
+// vmctl has set of that container from what others have.
+//
+// row E19, of a replacement that is killed
+func TestWhatOthersSetStaysAfterAKill(t *testing.T) {
+	d := newDaemon(t)
+	p, x := throughProxy(t, d)
+	p.main = strings.Replace(p.main, "memory  =", "labels  = { ours = \"one\", gone = \"soon\" }\n  memory  =", 1)
+	p.edit()
+	p.applies()
+	p.labelByHand("team.owner", "ann")
+	p.applies()
+	d.must("POST", "/containers/demo.web/update", `{"PidsLimit":77,"CpuShares":512,"MemoryReservation":16777216}`)
+	first := p.kept("at first", "gone=soon ours=one team.owner=ann")
+
+	p.edit(`"one"`, `"two"`, `, gone = "soon"`, "", `memory  = "32MiB"`, "")
+	p.struck(func(strike func()) { x.arm("/containers/create?", early, strike) }, "apply", "--auto-approve")
+	p.applies()
+	if now := p.kept("after a replacement that was killed", "ours=two team.owner=ann"); now == first {
+		t.Errorf("it is not replaced")
+	}
+	p.limits("after a replacement that was killed", 0)
+	if got := fmt.Sprint(p.names()); got != "[/demo.web]" {
+		t.Errorf("after a replacement that was killed there are %s", got)
 	}
 	p.run(0, "plan", "--detailed-exitcode")
 }

@@ -247,8 +247,8 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
-	if j.kind == spec.Container && j.Want != cty.NilVal { // it may get a successor
-		if err := j.noteOthers(ctx); err != nil {
+	if s, is := j.Args.(succeeded); is {
+		if err := j.noteOthers(ctx, s.labels); err != nil {
 			return nil, err
 		}
 	}
