@@ -29,6 +29,16 @@ func (j *job) create(ctx context.Context, name string, labels map[string]string)
 		return nil, err
 	}
 	config := j.config(labels)
+	if config.Labels[labelLabels], err = ownLabels(j.Want); err != nil {
+		return nil, err
+	}
+	kept, err := j.others(ctx)
+	if err == nil && kept != nil {
+		err = j.keep(ctx, kept, config, &host.Resources)
+	}
+	if err != nil {
+		return nil, err
+	}
 	for port := range host.PortBindings {
 		if config.ExposedPorts == nil {
 			config.ExposedPorts = network.PortSet{}
@@ -44,6 +54,7 @@ func (j *job) create(ctx context.Context, name string, labels map[string]string)
 	if err != nil {
 		return nil, err
 	}
+	j.p.removed.Delete(j.Address)
 	return r.Warnings, j.attach(ctx, r.ID)
 }
 

@@ -39,6 +39,8 @@ type job struct {
 	seen *seen // nil: it does not exist
 	mark *providers.Mark
 	id   providers.ID // of the object that was found
+
+	before []seen // the predecessors of a container that is made
 }
 
 // Guard implements guard.Task.

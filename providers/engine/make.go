@@ -78,7 +78,7 @@ func (j *job) make(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return j.afterFailure(ctx, err)
 	}
-	if _, replaces := j.Args.(replacing); j.kind == spec.Container && !replaces { // an earlier replacement may have left its predecessor
+	if _, replaces := j.Args.(replacing); len(j.before) > 0 && !replaces { // an earlier replacement has left them
 		dropped, err := j.drop(ctx)
 		if err != nil {
 			return nil, err

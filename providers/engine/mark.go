@@ -10,12 +10,14 @@ import (
 
 // The labels that are the owner mark of an object.
 const (
+	labelPrefix     = "vmctl."
 	labelLineage    = "vmctl.id"
 	labelProject    = "vmctl.project"
 	labelAddress    = "vmctl.address"
 	labelToken      = "vmctl.token" // the ID that was chosen for the object before it was made
 	labelName       = "vmctl.name"  // the name that it was made with: what bears this label on another name is a copy
 	labelGeneration = "vmctl.generation"
+	labelLabels     = "vmctl.labels" // of a container: the names of the labels of its block when it was made, as a list in JSON
 )
 
 // markLabels returns the labels of an object that is made: those of the spec and the owner mark.

@@ -28,6 +28,7 @@ type Objects struct {
 	contents contents
 	loads    loads
 	prepared sync.Map // of an address of an image: its new content, by a name or its ID
+	removed  sync.Map // of an address of a container that a run removed: its *others, for its successor
 	sleep    func(context.Context, time.Duration) error
 }
 
@@ -63,7 +64,8 @@ func (p *Objects) Close() error {
 // Observe implements providers.Provider. An engine that gives no answer makes every kind partial.
 func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inventory, error) {
 	inv := providers.Inventory{Partial: map[spec.Kind]*providers.Problem{}, Found: map[spec.Address]providers.ID{}}
-	images, err := p.list(ctx, &inv, spec.Image)
+	lists := p.lists(ctx)
+	images, err := p.list(&inv, spec.Image, lists[spec.Image])
 	p.contents.observed(q, images)
 	var dangling []providers.Object
 	if err == nil {
@@ -77,7 +79,7 @@ func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inv
 		}
 	}
 	for _, kind := range []spec.Kind{spec.Volume, spec.Network} {
-		all, err := p.list(ctx, &inv, kind)
+		all, err := p.list(&inv, kind, lists[kind])
 		if err != nil {
 			continue
 		}
@@ -85,7 +87,7 @@ func (p *Objects) Observe(ctx context.Context, q providers.Query) (providers.Inv
 			inv.Objects = append(inv.Objects, p.object(s, recordsOf(q, kind), false))
 		}
 	}
-	p.containers(ctx, q, &inv, images)
+	p.containers(ctx, q, &inv, lists[spec.Container], images)
 	p.adoptImages(q, &inv)
 	p.askRegistries(ctx, q, &inv, images)
 	sortObjects(inv.Objects)
@@ -114,18 +116,38 @@ func listPath(kind spec.Kind) string {
 	}
 }
 
-// list lists the objects of a kind. What cannot be read makes the kind partial and is left out.
-func (p *Objects) list(ctx context.Context, inv *providers.Inventory, kind spec.Kind) ([]seen, error) {
-	raws, warned, err := p.raw(ctx, kind)
-	if err != nil {
-		inv.Partial[kind] = providers.Unread(fmt.Errorf("list the %ss of %s: %w", things[kind], p.settings.Via.Address, err))
-		return nil, err
+// listing is the answer of an engine that is asked for the objects of a kind.
+type listing struct {
+	raws        []json.RawMessage
+	warned, err error
+}
+
+// lists asks for the objects of each kind, all at once.
+func (p *Objects) lists(ctx context.Context) map[spec.Kind]listing {
+	kinds := []spec.Kind{spec.Image, spec.Volume, spec.Network, spec.Container}
+	answers := make([]listing, len(kinds))
+	parallel.Do(inFlight, len(kinds), func(i int) {
+		l := &answers[i]
+		l.raws, l.warned, l.err = p.raw(ctx, kinds[i])
+	})
+	all := map[spec.Kind]listing{}
+	for i, kind := range kinds {
+		all[kind] = answers[i]
 	}
-	if warned != nil {
-		inv.Partial[kind] = providers.Unread(fmt.Errorf("list the %ss of %s: %w", things[kind], p.settings.Via.Address, warned))
+	return all
+}
+
+// list reads the objects of a kind. What cannot be read makes the kind partial and is left out.
+func (p *Objects) list(inv *providers.Inventory, kind spec.Kind, l listing) ([]seen, error) {
+	if l.err != nil {
+		inv.Partial[kind] = providers.Unread(fmt.Errorf("list the %ss of %s: %w", things[kind], p.settings.Via.Address, l.err))
+		return nil, l.err
+	}
+	if l.warned != nil {
+		inv.Partial[kind] = providers.Unread(fmt.Errorf("list the %ss of %s: %w", things[kind], p.settings.Via.Address, l.warned))
 	}
 	var all []seen
-	for _, raw := range raws {
+	for _, raw := range l.raws {
 		for _, s := range read(kind, raw) {
 			switch {
 			case s.flaw != nil:
@@ -186,8 +208,8 @@ func (p *Objects) unreadable(inv *providers.Inventory, s seen) {
 }
 
 // containers reads the containers. Those of vmctl are inspected, several at a time.
-func (p *Objects) containers(ctx context.Context, q providers.Query, inv *providers.Inventory, images []seen) {
-	all, err := p.list(ctx, inv, spec.Container)
+func (p *Objects) containers(ctx context.Context, q providers.Query, inv *providers.Inventory, listed listing, images []seen) {
+	all, err := p.list(inv, spec.Container, listed)
 	if err != nil {
 		return
 	}

@@ -20,8 +20,9 @@ import (
 // replacing is the argument of the steps that bring up the successor of a container: the container waits under its parking
 // name, and comes back if they fail.
 type replacing struct {
-	old providers.ID
-	ran bool // it is started again, then
+	old    providers.ID
+	ran    bool     // it is started again, then
+	labels []string // that the record of it has
 }
 
 // Words implements providers.Args.
@@ -58,7 +59,7 @@ func (s *steps) replace() {
 	first := len(s.all)
 	s.make()
 	for i := first; i < len(s.all); i++ {
-		s.all[i].Args = replacing{s.now, ran}
+		s.all[i].Args = replacing{s.now, ran, labelNames(s.change.Prior)}
 	}
 	s.drop(s.change.ID)
 }

@@ -247,6 +247,11 @@ func (j *job) remove(ctx context.Context) (*guard.Outcome, error) {
 	if j.seen == nil {
 		return guard.Did(providers.AlreadyGone), nil
 	}
+	if s, is := j.Args.(succeeded); is {
+		if err := j.noteOthers(ctx, s.labels); err != nil {
+			return nil, err
+		}
+	}
 	s := *j.seen
 	s.forced = forces(j.kind, j.Policy)
 	how, err := j.p.removeObject(ctx, s)

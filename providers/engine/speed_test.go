@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,36 @@ func TestRequestsInFlight(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// The lists of all kinds are asked for at once: none of them waits for the answer to another one.
+//
+// row E24, of lists at once
+func TestListsAtOnce(t *testing.T) {
+	f := newFake(t)
+	var asked sync.WaitGroup
+	lists := map[string]string{"/images/json": "[]", "/volumes": `{"Volumes":[]}`, "/networks": "[]", "/containers/json": "[]"}
+	asked.Add(len(lists))
+	for path, body := range lists {
+		f.handle("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			asked.Done()
+			all := make(chan struct{})
+			go func() {
+				asked.Wait()
+				close(all)
+			}()
+			select {
+			case <-all:
+				_, _ = io.WriteString(w, body) //nolint:errcheck // the client may have left
+			case <-r.Context().Done(): // the other lists wait for this answer
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if inv, err := f.open().Observe(ctx, providers.Query{}); err != nil || len(inv.Partial) > 0 {
+		t.Errorf("observed with %v, partial %v", err, inv.Partial)
+	}
 }
 
 // pipes is a listener for connections inside of this process.

@@ -225,8 +225,11 @@ func (s *steps) remove() {
 	step := s.add(opRemove, providers.PhaseRemove, s.now)
 	step.Timeout = ctyread.Seconds(ctyread.Attr(s.change.Policy, "timeouts"), "delete", 2*time.Minute)
 	step.Risk, step.Frees, step.Takes = providers.DataLoss, s.change.Object.Holds, ended(s.change.Object)
-	if forces(s.change.Kind, s.change.Policy) { // whoever uses it
+	switch {
+	case forces(s.change.Kind, s.change.Policy): // whoever uses it
 		step.Takes, step.Args = nil, forcing{}
+	case s.change.Kind == spec.Container && s.change.Action == providers.ReplaceIt:
+		step.Args = succeeded{labelNames(s.change.Prior)}
 	}
 }
 
