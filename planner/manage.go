@@ -137,6 +137,7 @@ func (d *differ) manage(c *Change) {
 	c.Unready = on && wantOn && d.unready(c) && (!d.options.NoWait || c.runsScripts())
 	c.tellScripts(on && wantOn)
 	d.chooseAction(c, on, wantOn)
+	c.valuesBehind = changesRunState(c.Action) && !d.isPower() && c.valuesAreBehind()
 	if c.with = d.replacedAround(c); c.To == nil && (c.with != spec.Address{}) {
 		c.Action, c.Reason, c.Altered = providers.ReplaceIt, fmt.Sprintf("%s is replaced: made again in the new one", c.with), false
 		c.Mark, c.Rekey, c.Applies = nil, nil, ""
@@ -340,6 +341,11 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	default:
 		c.Action = providers.NoOp
 	}
+}
+
+// changesRunState reports whether an action is about the run state of an object, whatever else it changes.
+func changesRunState(a providers.Action) bool {
+	return a == providers.Start || a == providers.Stop || a == providers.RestartIt
 }
 
 // leftBehind reports whether an earlier run of the object left something behind, such as a stale
