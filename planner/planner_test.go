@@ -922,7 +922,7 @@ create vm.b: it does not exist
 			change: func(s *scene) {
 				s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
 			},
-			want: "stop vm.a: it runs, and running = false\n0 stop vm.a\n",
+			want: "stop vm.a: it runs, and a stop was asked for\n0 stop vm.a\n",
 		},
 		{
 			name: "a stop by command makes nothing to stop it",
