@@ -95,7 +95,7 @@ func TestOrphansInsideOfWhatEnds(t *testing.T) {
 			s.state.Records[a] = r
 		}}, "destroy vm.a: it is not in the spec\n  blocked: lifecycle.prevent_destroy is set, and this is a destroy\n  > if it really should go: --allow-destroy=vm.a\n" +
 			"  > or write it down: removed { from = vm.a, destroy = true }\ncreate vm.b: it does not exist\n0 define vm.b\n1 start vm.b after 0\n2 wait_ssh vm.b after 1\n"},
-		{"the root of the VM is in memory", []func(*scene){soiled, (*scene).stays, func(s *scene) { s.objectOf("vm.a").Volatile = true }}, "stop vm.a: it runs, and running = false\n  blocked: its root is in memory, and workspace.w inside of it has work that exists nowhere else: untracked files: new\n" +
+		{"the root of the VM is in memory", []func(*scene){soiled, (*scene).stays, func(s *scene) { s.objectOf("vm.a").Volatile = true }}, "stop vm.a: it runs, and a stop was asked for\n  blocked: its root is in memory, and workspace.w inside of it has work that exists nowhere else: untracked files: new\n" +
 			"  > put its block back, and apply: its commits can be fetched then\n  > or lose it: --allow-dirty=workspace.w\n" + left},
 		{"off, and nothing was ever inside", []func(*scene){destroy, (*scene).off}, asked + "0 delete vm.a\n"},
 		{"off, and a record was removed", []func(*scene){destroy, (*scene).off, found}, asked + off + started + lose},

@@ -157,6 +157,15 @@ func (d *differ) outdated(c *Change) bool {
 	case o.Running != nil && !same(ctyread.Attr(r.Values, "running"), cty.BoolVal(*o.Running)):
 		return true
 	}
+	return c.valuesAreBehind() || o.Running != nil && *o.Running && c.showsMore()
+}
+
+// valuesAreBehind reports whether the record has other settings than the spec, whatever the object has.
+func (c *Change) valuesAreBehind() bool {
+	r := c.Record
+	if r == nil {
+		return false
+	}
 	kept := keeping(c.Change.Want, r.Values, ignored(c.Policy, c.Change.Want))
 	for name, want := range parts(kept) {
 		if name == "running" || name == "name" {
@@ -170,7 +179,7 @@ func (d *differ) outdated(c *Change) bool {
 			return true
 		}
 	}
-	return o.Running != nil && *o.Running && c.showsMore()
+	return false
 }
 
 // showsMore reports whether the system shows an attribute that is not in the spec, such as an address, and the

@@ -185,7 +185,7 @@ restart vm.a: memory: the guest sees it at its next start
 			name: "also of one that is stopped; then it is not read", applied: one + note, spec: one + changed,
 			change: func(s *scene) { s.stays() },
 			want: `release box.note: vm.a goes down
-stop vm.a: it runs, and running = false
+stop vm.a: it runs, and a stop was asked for
 0 close box.note
 1 stop vm.a after 0
 `,
@@ -197,7 +197,7 @@ stop vm.a: it runs, and running = false
 				s.options.Scope = planner.Scope{Targets: []spec.Address{addr(s.t, "vm.a")}, Alone: true}
 			},
 			want: `release box.note: vm.a goes down
-stop vm.a: it runs, and running = false
+stop vm.a: it runs, and a stop was asked for
 0 close box.note
 1 stop vm.a after 0
 `,

@@ -137,6 +137,7 @@ func (d *differ) manage(c *Change) {
 	c.Unready = on && wantOn && d.unready(c) && (!d.options.NoWait || c.runsScripts())
 	c.tellScripts(on && wantOn)
 	d.chooseAction(c, on, wantOn)
+	c.valuesBehind = changesRunState(c.Action) && !d.isPower() && c.valuesAreBehind()
 	if c.with = d.replacedAround(c); c.To == nil && (c.with != spec.Address{}) {
 		c.Action, c.Reason, c.Altered = providers.ReplaceIt, fmt.Sprintf("%s is replaced: made again in the new one", c.with), false
 		c.Mark, c.Rekey, c.Applies = nil, nil, ""
@@ -303,10 +304,11 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	case c.To != nil: // its record was never finished: what it was made in is not known as an edit
 		c.Action, c.Reason, c.Altered = providers.ReplaceIt, fmt.Sprintf("it is inside of %s, and wanted inside of %s", c.Inside, c.To.Inside), true
 	case c.Object.Running != nil && !wantOn && !down:
-		c.Action, c.Reason = providers.Stop, "it runs, and running = false"
+		c.Action, c.Reason = providers.Stop, "it runs"
 		if !on {
-			c.Reason = "it is " + c.Object.State + ", and running = false"
+			c.Reason = "it is " + c.Object.State
 		}
+		c.Reason += ", and " + d.whyOff(c.Address)
 	case wantOn && !on:
 		c.Action, c.Reason = providers.Start, "it is "+c.Object.State
 	case d.options.Restart[c.Address] && (on || isUpByState(c.Object)):
@@ -340,6 +342,19 @@ func (d *differ) chooseAction(c *Change, on, wantOn bool) {
 	default:
 		c.Action = providers.NoOp
 	}
+}
+
+// whyOff says why an object is not wanted to run: a command may say so, whatever its block has.
+func (d *differ) whyOff(a spec.Address) string {
+	if _, asked := d.options.Running[a]; asked {
+		return "a stop was asked for"
+	}
+	return "running = false"
+}
+
+// changesRunState reports whether an action is about the run state of an object, whatever else it changes.
+func changesRunState(a providers.Action) bool {
+	return a == providers.Start || a == providers.Stop || a == providers.RestartIt
 }
 
 // leftBehind reports whether an earlier run of the object left something behind, such as a stale

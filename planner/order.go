@@ -422,7 +422,7 @@ func (o *orderer) alone(i int) []string {
 		case providers.Adopt:
 			ops = append(ops, OpRecord)
 		case providers.Update, providers.Import, providers.Start, providers.Stop, providers.RestartIt, providers.Recover:
-			if !writes && (c.Alters() || c.recordIsBehind() || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
+			if !writes && (c.Alters() || c.recordIsBehind() || c.valuesBehind || c.policyChanged() || c.Action == providers.Update || c.Action == providers.Import) {
 				ops = append(ops, OpRecord)
 			}
 		case providers.Destroy:

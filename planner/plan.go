@@ -87,6 +87,8 @@ type Change struct {
 	prevented bool // prevent_destroy is set, and nothing the user said lifts it
 	lets      bool // a removed block lets go of it
 	newPolicy bool // the wanted policy is not the recorded one
+
+	valuesBehind bool // the record lacks settings that the object has by now: a run was cut short, or somebody else was faster
 }
 
 // Place is where an object is, or is to be made.

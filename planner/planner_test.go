@@ -434,6 +434,23 @@ found interrupted vm.a: an earlier run began to redefine it at 2026-05-01 12:00:
 `,
 		},
 		{
+			name:    "a record that is older than what is there and wanted catches up with a start",
+			applied: one,
+			change: func(s *scene) {
+				s.config = load(s.t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n")
+				m := s.object().Attrs.AsValueMap()
+				m["memory"] = cty.NumberIntVal(512 << 20)
+				s.object().Attrs = cty.ObjectVal(m)
+				s.off()
+			},
+			want: `start vm.a: it is off
+found drift vm.a: memory is 512MiB, and vmctl applied 256MiB; it is off, and vmctl left it running
+0 start vm.a
+1 wait_ssh vm.a after 0
+2 record vm.a after 0,1
+`,
+		},
+		{
 			name:    "what a web used is deleted after web stopped using it",
 			applied: "vm \"web\" {\n  depends_on = [vm.old]\n}\nvm \"old\" {}\n",
 			spec:    "vm \"web\" {\n  cpus = 1\n}\n",
@@ -905,7 +922,7 @@ create vm.b: it does not exist
 			change: func(s *scene) {
 				s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): false}
 			},
-			want: "stop vm.a: it runs, and running = false\n0 stop vm.a\n",
+			want: "stop vm.a: it runs, and a stop was asked for\n0 stop vm.a\n",
 		},
 		{
 			name: "a stop by command makes nothing to stop it",

@@ -27,6 +27,25 @@ func TestReplaceWithoutAnEdit(t *testing.T) {
 `,
 		},
 		{
+			name:    "a VM with several of one block inside",
+			applied: one + "box \"n\" {\n  for_each = toset([\"x\", \"y\"])\n  in = vm.a\n  label = each.key\n  content = \"x\"\n}\n",
+			want: `replace box.n["x"]: vm.a is replaced: made again in the new one
+replace box.n["y"]: vm.a is replaced: made again in the new one
+replace vm.a: a replacement was asked for
+0 close box.n["x"]
+1 close box.n["y"]
+2 stop vm.a after 0,1
+3 delete vm.a after 0,1,2
+4 define vm.a after 3
+5 start vm.a after 4
+6 wait_ssh vm.a after 5
+7 make box.n["x"] after 0,4,5,6
+8 make box.n["y"] after 1,4,5,6
+9 open box.n["x"] after 4,5,6,7
+10 open box.n["y"] after 4,5,6,8
+`,
+		},
+		{
 			name: "prevented", applied: kept,
 			want: `replace vm.a: a replacement was asked for
   blocked: lifecycle.prevent_destroy is set, and this is a replace

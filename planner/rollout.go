@@ -160,9 +160,10 @@ func waitAll(some, others []*node) bool {
 	return true
 }
 
-// writesRollout reports whether the block of a change sets rollout.max_unavailable.
+// writesRollout reports whether the block of a change sets rollout.max_unavailable. Blocks of some kinds have no rollout:
+// a workspace goes down with the VM around it.
 func writesRollout(c *Change) bool {
-	return c.Want != nil && !slices.ContainsFunc(c.Want.Defaults, func(d spec.Default) bool { return d.Path == "rollout.max_unavailable" })
+	return c.Want != nil && ctyread.Has(c.Policy, "rollout") && !slices.ContainsFunc(c.Want.Defaults, func(d spec.Default) bool { return d.Path == "rollout.max_unavailable" })
 }
 
 // maxUnavailable returns how many instances of a for_each may be down at a time.

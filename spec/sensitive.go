@@ -33,6 +33,9 @@ func withheldWhole(v, given cty.Value) cty.Value {
 	if given.IsMarked() || !v.Type().IsMapType() || !given.Type().IsMapType() && !given.Type().IsObjectType() {
 		return Sensitive(v)
 	}
+	if v.LengthInt() == 0 { // its elements were null
+		return v.Mark(beside)
+	}
 	elements, was := v.AsValueMap(), given.AsValueMap()
 	for key, element := range elements {
 		m := beside

@@ -148,6 +148,7 @@ func TestSecretsOfAMap(t *testing.T) {
 		`{ public = "shown", (var.s) = "shown" }`:              "canary public shown", // hcl marks all of an object with a sensitive key
 		`sensitive({ a = "one", b = "two" })`:                  "a b canary one two",
 		`merge({ a = "shown" }, { b = "x-${var.s}" })`:         "canary x-canary",
+		`{ a = var.s == "canary" ? null : var.s }`:             "canary",
 	} {
 		c := good(t, secretVariables+"vm \"a\" {\n  boot { kernel = \"kernel\" }\n  restart_triggers = "+triggers+"\n}\n")
 		got := strings.Join(c.Secrets(), " ")

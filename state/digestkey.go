@@ -76,6 +76,9 @@ func (f Folder) MakeDigestKey(random io.Reader) (DigestKey, error) {
 
 // SaveDigestKey gives the data directory a key if it has none, and returns the key that it has.
 func (f Folder) SaveDigestKey(k DigestKey) (DigestKey, error) {
+	if has, err := f.DigestKey(); err != nil || !has.IsZero() { // a full disk has no room for the temporary file of another one
+		return has, err
+	}
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return DigestKey{}, fmt.Errorf("make the key of digests: %w", err)
 	}

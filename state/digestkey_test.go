@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -65,6 +66,30 @@ func TestDigestKey(t *testing.T) {
 	}
 	if again, err := folder.MakeDigestKey(rand.Reader); err != nil || again.Made(want) {
 		t.Errorf("a new key takes the digest of a lost one for its own (%v)", err)
+	}
+}
+
+// A key that is there already stays, and nothing is written: on a full disk there is no room for it.
+func TestSaveDigestKeyThatIsThere(t *testing.T) {
+	folder := state.Folder{Dir: t.TempDir()}
+	first, err := folder.MakeDigestKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := state.NewDigestKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(1, 0)
+	if err := os.Chtimes(folder.Dir, old, old); err != nil {
+		t.Fatal(err)
+	}
+	got, err := folder.SaveDigestKey(other)
+	if digest := first.Digest("1", "a", cty.True); err != nil || got.Digest("1", "a", cty.True) != digest {
+		t.Errorf("it has another key than the first: %v", err)
+	}
+	if info, err := os.Stat(folder.Dir); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("something was written into the folder: %v", err)
 	}
 }
 

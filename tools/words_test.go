@@ -79,9 +79,11 @@ func Good() string { return "disk: it was not confirmed that it is gone" }
 func (h heir) loosen() {}
 
 var next = providers.Say(fmt.Sprintf("free it: vmctl disk unlock %s", address))
+
+var words = providers.Words{Doing: "removing its predecessor", Done: "removed the predecessor of"}
 `
 	want := []string{
-		"planted.go:3: ", "planted.go:6: ", "planted.go:7: ", "planted.go:10: ", "planted.go:13: ", "planted.go:15: ",
+		"planted.go:3: ", "planted.go:6: ", "planted.go:7: ", "planted.go:10: ", "planted.go:13: ", "planted.go:15: ", "planted.go:17: ",
 	}
 	planted := strings.ReplaceAll(source, " IS", " is what") // or this file would have them
 	got := complaints(t, "planted.go", []byte(planted))
@@ -155,6 +157,8 @@ func complaints(t *testing.T, file string, source []byte) []string {
 			}
 		case *ast.CallExpr:
 			checkAdvice(n, add)
+		case *ast.KeyValueExpr:
+			checkStepWords(n, add)
 		case *ast.FuncDecl:
 			checkName(n.Name, add)
 		case *ast.TypeSpec:
@@ -186,6 +190,18 @@ func checkAdvice(call *ast.CallExpr, add func(at token.Pos, format string, args 
 }
 
 var commandPattern = regexp.MustCompile(`\bvmctl (apply|destroy|disk|doctor|import|init|lock|plan|state|status|vm)\b`)
+
+// checkStepWords complains of words of a step that wait for an object: they stand after the address, as in
+// "container.web: making room for its successor (at most 1m)", and nothing follows them.
+func checkStepWords(pair *ast.KeyValueExpr, add func(at token.Pos, format string, args ...any)) {
+	key, named := pair.Key.(*ast.Ident)
+	text, plain := pair.Value.(*ast.BasicLit)
+	if named && plain && (key.Name == "Doing" || key.Name == "Done") && unfinished.MatchString(text.Value) {
+		add(text.Pos(), "%s: the words of a step stand after its address, and nothing follows them", text.Value)
+	}
+}
+
+var unfinished = regexp.MustCompile(`(\b(at|for|from|of|the|to|with)|:)"$`)
 
 // checkName complains of the words of a name.
 func checkName(id *ast.Ident, add func(at token.Pos, format string, args ...any)) {

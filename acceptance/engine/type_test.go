@@ -77,7 +77,7 @@ func TestEngineType(t *testing.T) {
   host = "unix://` + filepath.Join(d.dir, "x", "containerd", "containerd.sock") + `"`
 	p.edit(host, containerd)
 	says(p.run(2, "plan", "--detailed-exitcode"), "engine.here update", "moby → containerd", "Not applicable", "container.web, image.box, volume.data", "3 not applicable")
-	says(p.run(0, "apply", "--auto-approve"), "switched the type of")
+	says(p.run(0, "apply", "--auto-approve"), "type switched")
 	says(p.run(0, "plan", "--detailed-exitcode"), "Not applicable", `engine.here has type = "containerd"`)
 	if now := d.inventory(); now != before {
 		t.Errorf("the switch changed what is in the engine from\n%s\nto\n%s", before, now)

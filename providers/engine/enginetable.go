@@ -86,19 +86,19 @@ const (
 	opDrop       = "drop"
 )
 
-// words has the words for each operation.
+// words has the words for each operation, which stand after an address: "container.web: making room for its successor".
 var words = map[string]providers.Words{
-	opConnect: {Doing: "connecting to", Done: "connected to"}, opDisconnect: {Doing: "letting go of", Done: "let go of"},
-	opContext: {Doing: "setting the docker context of", Done: "set the docker context of"}, opSwitch: {Doing: "switching the type of", Done: "switched the type of"},
+	opConnect: {Doing: "connecting", Done: "connected"}, opDisconnect: {Doing: "letting go of it", Done: "released"},
+	opContext: {Doing: "setting its docker context", Done: "docker context set"}, opSwitch: {Doing: "switching its type", Done: "type switched"},
 	opMake: {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
-	opBuild: {Doing: "building", Done: "built"}, opTag: {Doing: "giving its name to the new content of", Done: "gave its name to the new content of"},
+	opBuild: {Doing: "building", Done: "built"}, opTag: {Doing: "naming its new content", Done: "new content named"},
 	opUpdate: {Doing: "changing", Done: "changed"}, opStart: {Doing: "starting", Done: "started"},
-	opHealthy: {Doing: "waiting for the health of", Done: "is healthy:"},
+	opHealthy: {Doing: "waiting until it is healthy", Done: "healthy"},
 	opPause:   {Doing: "pausing", Done: "paused"}, opUnpause: {Doing: "resuming", Done: "resumed"},
 	opStop: {Doing: "stopping", Done: "stopped"}, opRemove: {Doing: "removing", Done: "removed"},
-	opPark: {Doing: "making room for the successor of", Done: "made room for the successor of"}, opUnpark: {Doing: "giving its name back to", Done: "gave its name back to"},
-	opDrop:         {Doing: "removing the predecessor of", Done: "removed the predecessor of"},
-	guard.OpUnmark: {Doing: "letting go of", Done: "let go of"},
+	opPark: {Doing: "making room for its successor", Done: "renamed"}, opUnpark: {Doing: "taking its name back", Done: "name taken back"},
+	opDrop:         {Doing: "removing its predecessor", Done: "predecessor removed"},
+	guard.OpUnmark: {Doing: "letting go of it", Done: "released"},
 }
 
 // things has an engine's word for an object of each kind.

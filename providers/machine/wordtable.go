@@ -17,7 +17,7 @@ var words = map[string]providers.Words{
 	OpStart:      {Doing: "starting", Done: "started"},
 	OpStop:       {Doing: "stopping", Done: "stopped"},
 	OpUnlock:     {Doing: "freeing the disk", Done: "freed"},
-	OpUnmark:     {Doing: "taking its mark off", Done: "let go of"},
+	OpUnmark:     {Doing: "taking its mark off", Done: "released"},
 	"upload":     {Doing: "uploading its image", Done: "image uploaded"},
 	"wait_ready": {Doing: "waiting for an answer", Done: "ready"},
 	"wait_ssh":   {Doing: "waiting for SSH", Done: "ready for SSH"},

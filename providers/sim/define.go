@@ -41,7 +41,7 @@ func (j *job) marked() vmFile {
 // half made.
 func (j *job) put(ctx context.Context) (*guard.Outcome, error) {
 	f := j.marked()
-	if err := errors.Join(j.disksThere(j.want.Disks), j.free(j.want.Disks), j.networksThere()); err != nil {
+	if err := errors.Join(j.disksThere(j.want.Disks), j.free(j.want.Disks), j.networksThere(ctx)); err != nil {
 		return nil, err
 	}
 	if err := j.attach(ctx, &f); err != nil {

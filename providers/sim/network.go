@@ -221,9 +221,9 @@ func (j *networkJob) save(f networkFile) (*guard.Outcome, error) {
 }
 
 // delete removes the network, unless a VM is in it.
-func (j *networkJob) delete(context.Context) (*guard.Outcome, error) {
+func (j *networkJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	var users []string
-	if err := j.eachPlaced(func(vm string, n placed) {
+	if err := j.eachPlaced(ctx, func(vm string, n placed) {
 		if n.ID == j.Object && !slices.Contains(users, vm) {
 			users = append(users, vm)
 		}
@@ -241,7 +241,7 @@ func (j *networkJob) delete(context.Context) (*guard.Outcome, error) {
 
 // eachPlaced calls f with each VM of the host and each network that it is defined or runs with. A VM that cannot be read
 // may be in any network: that is an error.
-func (p *Provider) eachPlaced(f func(vm string, n placed)) error {
+func (p *Provider) eachPlaced(ctx context.Context, f func(vm string, n placed)) error {
 	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (p *Provider) eachPlaced(f func(vm string, n placed)) error {
 		if r.Config != nil {
 			all = slices.Clone(r.Config.Networks)
 		}
-		if run, err := p.runnerOf(r.vmFile).readRun(r.vmFile); err == nil && run != nil {
+		if run, err := p.runnerOf(r.vmFile).readRun(r.vmFile); err == nil && run != nil && len(run.With.Networks) > 0 && p.goesOn(ctx, r.vmFile, run) {
 			all = append(all, run.With.Networks...)
 		}
 		for _, n := range all {
@@ -264,8 +264,19 @@ func (p *Provider) eachPlaced(f func(vm string, n placed)) error {
 	return nil
 }
 
+// goesOn reports whether a run that is recorded may go on. The record of a run that vmctl did not see end stays until the
+// VM is started or deleted.
+func (p *Provider) goesOn(ctx context.Context, f vmFile, run *runFile) bool {
+	if fate, _ := p.recorded(run.Process); fate == recordAlive {
+		return true // without a search of all processes
+	}
+	r := p.runnerOf(f)
+	seen := r.observe(ctx, f, r.find(ctx, f.Name))
+	return seen.on()
+}
+
 // networksThere fails unless every network of the wanted VM exists and is the wanted one, and its address there is free.
-func (j *job) networksThere() error {
+func (j *job) networksThere(ctx context.Context) error {
 	if len(j.want.Networks) == 0 {
 		return nil
 	}
@@ -289,7 +300,7 @@ func (j *job) networksThere() error {
 		}
 	}
 	var taken error
-	err := j.eachPlaced(func(vm string, n placed) {
+	err := j.eachPlaced(ctx, func(vm string, n placed) {
 		same := func(w placed) bool { return w.ID == n.ID && w.IP == n.IP }
 		if vm != j.Name && taken == nil && slices.ContainsFunc(j.want.Networks, same) {
 			taken = machine.AddressTaken(j.Work, n.IP, n.Name, "VM "+vm)

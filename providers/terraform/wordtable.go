@@ -7,5 +7,5 @@ var words = map[string]providers.Words{
 	opApply:   {Doing: "applying the Terraform module", Done: "applied"},
 	opDestroy: {Doing: "destroying by Terraform", Done: "destroyed"},
 	opWaitSSH: {Doing: "waiting for SSH", Done: "ready"},
-	opRelease: {Doing: "letting go of the workspace", Done: "let go of"},
+	opRelease: {Doing: "letting go of the workspace", Done: "released"},
 }

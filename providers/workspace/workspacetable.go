@@ -36,5 +36,5 @@ var words = map[string]providers.Words{
 	opRemoveSaved:  {Doing: "removing what is saved", Done: "removed, its work is saved"},
 	opKeep:         {Doing: "saving its work, to bring it back", Done: "saved, to be brought back"},
 	opRemoveKept:   {Doing: "removing what is saved", Done: "removed, its work is saved"},
-	guard.OpUnmark: {Doing: "letting go of it", Done: "let go of"},
+	guard.OpUnmark: {Doing: "letting go of it", Done: "released"},
 }

@@ -146,7 +146,10 @@ func (a *app) summary(p *project, m mission, w work, e ended) {
 		if !e.OK() {
 			screen = a.errScreen()
 		}
-		view.Summary(screen, e.Summary, view.SummaryOptions{Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later, Before: w.before, Expired: e.expired, Own: a.ownFlags(m.plan)})
+		view.Summary(screen, e.Summary, view.SummaryOptions{
+			Command: m.verb, Next: next, Deferred: w.plan.Deferred, Later: w.later, Before: w.before, Expired: e.expired,
+			Skipped: w.plan.Summary.Skipped, Own: a.ownFlags(m.plan),
+		})
 		return
 	}
 	var outputs map[string]view.OutputDocument

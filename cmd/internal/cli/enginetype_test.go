@@ -98,7 +98,7 @@ func TestEngineTypeInAVM(t *testing.T) {
 	d.silent = false
 	d.mu.Unlock()
 	h.run("plan").exits(0).says("type  containerd → moby", "container.web, image.box read after engine.here is ready")
-	h.run("apply", "--auto-approve").exits(0).says("switched the type of")
+	h.run("apply", "--auto-approve").exits(0).says("type switched")
 	is("engine.here", "engine.ready", "present, true Ready @4, settled true @4")
 	is("container.web", "spec.applied", "present, true Applied @1, settled true @1")
 	h.run("plan", "--detailed-exitcode").exits(0)

@@ -106,9 +106,10 @@ func (a *app) jobRunCommand() *cobra.Command {
 	f.StringVar((*string)(&r.containment), "containment", string(job.Uncontained), "`WHERE` the command may write: none: in the workspace, like you; worktree: in a copy, which is removed at the end")
 	f.StringVar((*string)(&r.scope), "scope", string(job.WorkingTree), "the `PART` of the workspace that the copy holds: working-tree, staged, branch-diff or head")
 	f.BoolVar(&r.stripProxy, "strip-proxy", false, "pass no variables of proxies")
-	f.DurationVar(&r.timeout, "timeout", jobTimeout, "end the command after this `DURATION`; 0: never")
-	f.DurationVar(&r.idle, "idle-timeout", jobIdleTimeout, "end the command after this `DURATION` without output; 0: never")
-	f.DurationVar(&r.grace, "grace", jobGrace, "the `DURATION` between asking the command to end and forcing it")
+	r.timeout, r.idle, r.grace = jobTimeout, jobIdleTimeout, jobGrace
+	f.Var(waitFlag{&r.timeout}, "timeout", "end the command after this `DURATION`; 0: never")
+	f.Var(waitFlag{&r.idle}, "idle-timeout", "end the command after this `DURATION` without output; 0: never")
+	f.Var(waitFlag{&r.grace}, "grace", "the `DURATION` between asking the command to end and forcing it")
 	f.StringVar(&r.mode, "mode", "", "a `WORD` for what the command does, like review; job list --mode finds it")
 	f.BoolVar(&force, "force", true, "kill the command after the grace; false: let it run on until it ends by itself")
 	return cmd

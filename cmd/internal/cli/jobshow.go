@@ -118,7 +118,7 @@ func (a *app) jobWaitCommand() *cobra.Command {
 			return a.jobWait(ctx, args)
 		},
 	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "wait for this `DURATION` at most; 0: without end")
+	cmd.Flags().Var(waitFlag{&timeout}, "timeout", "wait for this `DURATION` at most; 0: without end")
 	return cmd
 }
 

@@ -278,9 +278,16 @@ func (a *app) checkClean(w enteredWorkspace) error {
 		view.Warning(a.errScreen(), w.address.String()+" has changes that are not committed, and that were not fetched: "+strings.Join(seen, "; "))
 		return nil
 	}
-	e := newProblem(classRefused, "dirty", "fetch from "+w.address.String()+": it has changes that are not committed",
-		"commit them there: "+a.commandLine("workspace exec", planFlags{}, w.address.String(), "--", "git", "commit", "--all"),
+	inside := func(args ...string) string {
+		return a.commandLine("workspace exec", planFlags{}, append([]string{w.address.String(), "--", "git"}, args...)...)
+	}
+	var next []string
+	if slices.ContainsFunc(w.object.Dirty, func(d providers.Dirt) bool { return d.Sort == workspace.Untracked }) {
+		next = append(next, "add the new files there: "+inside("add", "--all"))
+	}
+	next = append(next, "commit them there: "+inside("commit", "--all"),
 		"or have them warned of only: sync { on_dirty = \"warn\" } in the block of "+w.address.String())
+	e := newProblem(classRefused, "dirty", "fetch from "+w.address.String()+": it has changes that are not committed", next...)
 	e.Seen = seen
 	return e
 }

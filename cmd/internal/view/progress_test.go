@@ -159,6 +159,14 @@ func TestSummary(t *testing.T) {
 			golden(t, name, on(80, func(s view.Screen) { view.Summary(s, test.summary, o) }))
 		})
 	}
+	t.Run("summary-skipped-80", func(t *testing.T) {
+		o := view.SummaryOptions{Command: "Destroy", Skipped: 3}
+		golden(t, "summary-skipped-80", on(80, func(s view.Screen) {
+			view.Summary(s, executor.Summary{Done: failedStart().Done}, o)
+			o.Skipped = 1
+			view.Summary(s, failedStart(), o)
+		}))
+	})
 	t.Run("summary-failed-40", func(t *testing.T) {
 		o := view.SummaryOptions{Command: "Apply", Next: []string{"vmctl apply goes on from here"}}
 		golden(t, "summary-failed-40", on(40, func(s view.Screen) { view.Summary(s, failedStart(), o) }))

@@ -19,6 +19,7 @@ type SummaryOptions struct {
 	Later    bool             // another plan was carried out before
 	Before   executor.Summary // of the plans before
 	Expired  bool             // it was interrupted because its time was up
+	Skipped  int              // the resources that the plan left out because they could not be read
 	Own      OwnFlags
 }
 
@@ -80,7 +81,11 @@ func tally(sum executor.Summary, o SummaryOptions) string {
 			parts = append(parts, strconv.Itoa(t.n)+" "+t.word)
 		}
 	}
-	text := strings.Join(parts, ", ") + "."
+	text := strings.Join(parts, ", ")
+	if o.Skipped > 0 {
+		text += "; left out: " + plural(o.Skipped, "resource")
+	}
+	text += "."
 	if o.Later {
 		text = "in all " + text
 	}
