@@ -48,18 +48,25 @@ func (d *differ) had(c *Change, seen Observation) cty.Value {
 	if c.Record != nil && ctyread.Known(c.Record.Values) {
 		return c.Record.Values
 	}
-	if isOurs(seen) {
-		return seen.Object.Attrs
-	}
-	if id, found := seen.System.Inventory.Found[c.Address]; found {
-		if o := d.observations.indexes[seen.System.Key].byID[idKey{c.Kind, id}]; o != nil {
-			return o.Attrs
-		}
+	if o := d.present(c, seen); o != nil {
+		return o.Attrs
 	}
 	return cty.NilVal
 }
 
-// choosePrefix chooses the prefix of a network whose block avoids those of its host.
+// present returns the object of a change, or the one that it imports; nil: it does not exist.
+func (d *differ) present(c *Change, seen Observation) *providers.Object {
+	if isOurs(seen) {
+		return seen.Object
+	}
+	if id, found := seen.System.Inventory.Found[c.Address]; found {
+		return d.observations.indexes[seen.System.Key].byID[idKey{c.Kind, id}]
+	}
+	return nil
+}
+
+// choosePrefix chooses the prefix of a network whose block avoids those of its host. A network keeps its prefix as long as it exists,
+// and one that is to be made keeps what was chosen for it unless that is in use by now.
 func (d *differ) choosePrefix(c *Change, seen Observation, attr string) {
 	wanted, err := netip.ParsePrefix(ctyread.Text(c.Change.Want, attr))
 	if err != nil || !ctyread.True(c.Policy, "avoid_host_subnets") {
@@ -67,7 +74,9 @@ func (d *differ) choosePrefix(c *Change, seen Observation, attr string) {
 	}
 	candidates, used := d.candidates(c, wanted), d.usedPrefixes(c, seen)
 	conflict := slices.IndexFunc(used, wanted.Overlaps)
-	if had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), attr)); err == nil && isAmong(candidates, had) && !d.options.Replace[c.Address] {
+	had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), attr))
+	keeps := err == nil && isAmong(candidates, had) && !d.options.Replace[c.Address]
+	if keeps && (d.present(c, seen) != nil || !slices.ContainsFunc(used, had.Overlaps)) {
 		if had != wanted && conflict < 0 { // the host has left, or the block was edited
 			c.Warnings = append(c.Warnings, fmt.Sprintf("it keeps %s, although %s is free: --replace=%s chooses again", had, wanted, c.Address))
 		}

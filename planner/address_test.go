@@ -233,6 +233,18 @@ func TestAddresses(t *testing.T) {
 			want: "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.3",
 		},
 		{
+			name: "it was never made, and its prefix is in use by now: another one", applied: avoiding(""), change: func(s *scene) {
+				subnets("10.0.0.0/27")(s)
+				s.gone("network.lan")
+			},
+			want: "create network.lan 10.0.0.32/28\nits host is in 10.0.0.0/27: it gets 10.0.0.32/28 in place of 10.0.0.0/28",
+		},
+		{
+			name: "it is gone, and its prefix is free: the same one", applied: avoiding(""), spec: strings.ReplaceAll(avoiding(""), "10.0.0.0/28", "10.0.0.64/28"),
+			change: func(s *scene) { s.gone("network.lan") },
+			want:   "create network.lan 10.0.0.0/28\nit keeps 10.0.0.0/28, although 10.0.0.64/28 is free: --replace=network.lan chooses again",
+		},
+		{
 			name: "a fallback, and an address that it does not have", applied: "vm \"z\" {}\n", change: subnets("10.0.0.0/27"),
 			spec: avoiding("  fallback_cidrs = [\"10.0.0.16/28\", \"10.9.0.0/28\"]\n  allocation {\n    first = \"10.0.0.5\"\n  }") + in("a", "auto") + in("b", "10.0.0.9"),
 			want: "create network.lan 10.9.0.0/28\nits host is in 10.0.0.0/27: it gets 10.9.0.0/28 in place of 10.0.0.0/28\n" +
