@@ -44,6 +44,12 @@ vm "web" {
     network = network.lan
     address = "auto"
   }
+  ssh {
+    wait_timeout = "30m"
+  }
+  start {
+    timeout = "30m"
+  }
 }
 
 output "a" {
@@ -67,6 +73,11 @@ func newProject(t *testing.T) *project {
 	}
 	p.write(main)
 	p.exits(0, "init", "--project", "demo")
+	t.Cleanup(func() {
+		if t.Failed() { // the next test begins without what this one left
+			p.output(os.Getenv(binaryVar), "destroy", "--auto-approve")
+		}
+	})
 	return p
 }
 
@@ -111,7 +122,7 @@ func (p *project) does(name string, args ...string) string {
 }
 
 // patience limits the wait for a guest. It only separates a hang from slowness.
-const patience = 3 * time.Minute
+const patience = 15 * time.Minute
 
 // await repeats a command in a guest until it succeeds.
 func (p *project) await(vm string, command ...string) {
