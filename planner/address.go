@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -196,6 +197,9 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 			continue
 		}
 		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), was)
+		if holds, shown := d.addressAt(shown, network, i); problem == nil && d.scope[c.Address] && !(shown && holds == ip) {
+			problem = book.hidden
+		}
 		if problem != nil && c.unchosen == nil {
 			c.unchosen = problem
 		}
@@ -232,13 +236,14 @@ type book struct {
 	ippool.Book
 	network spec.Address
 	off     []string // VMs that are off and have an address
+	hidden  *Block   // of a VM that takes an address: somebody who could not be read may have it; nil: all addresses in use are known
 }
 
 // addressIn returns the address of a VM in a network: that of its block, or a chosen one. An address that cannot be had is a problem.
 func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (netip.Addr, *Block) {
 	if literal, err := netip.ParseAddr(said); err == nil {
 		if b.Fits(literal) {
-			return literal, nil
+			return literal, d.unreadHolder(c, b.network, literal)
 		}
 		return literal, &Block{Cause: CauseAddress, Problem: providers.Refuse(
 			fmt.Sprintf("its address %s cannot be used in %s, which is %s", literal, b.network, b.Prefix),
@@ -258,6 +263,20 @@ func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (net
 	return netip.Addr{}, &Block{Cause: CauseAddress, Problem: providers.Refuse(fmt.Sprintf("no address of %s is free", b.network), next)}
 }
 
+// unreadHolder returns a block if another VM has an address of a network by its record, and could not be read. nil: none has.
+func (d *differ) unreadHolder(c *Change, network spec.Address, ip netip.Addr) *Block {
+	for _, a := range slices.SortedFunc(maps.Keys(d.state.Records), spec.Address.Compare) {
+		r := d.state.Records[a]
+		if a == c.Address || !slices.Contains(d.addressesIn(network, a.Kind, r.Values), ip) {
+			continue
+		}
+		if why := d.observations.At(a, r.Name).Unknown; why != nil {
+			return unread(why.Within("%s has the address %s of %s by its record, and could not be read", a, ip, network))
+		}
+	}
+	return nil
+}
+
 // bookOf returns what is known of the addresses of a network in a system; nil: the network has no addresses.
 func (d *differ) bookOf(network spec.Address, system *System) *book {
 	if known, done := d.books[network]; done {
@@ -275,6 +294,10 @@ func (d *differ) bookOf(network spec.Address, system *System) *book {
 	b := &book{network: network, Book: ippool.Book{Pool: poolOf(decided, prefix)}}
 	d.holdWanted(b)
 	d.holdObserved(b, d.used[network].Name, system)
+	if decided.Object != nil && decided.Object.Unreadable["addresses"] != "" {
+		b.hidden = unread(providers.Refuse(
+			fmt.Sprintf("it needs an address of %s, and not all in use there are known: %s", network, decided.Object.Unreadable["addresses"]), nil))
+	}
 	slices.Sort(b.off)
 	d.books[network] = b
 	return b

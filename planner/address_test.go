@@ -214,6 +214,27 @@ func TestAddresses(t *testing.T) {
 			want: "update network.net 10.0.0.0/28\ncreate vm.A 10.0.0.3",
 		},
 		{
+			name: "not the one of a VM that cannot be read", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto") + in("b", "auto") + in("c", "10.0.0.2"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				garbled("vm.a", "").hide(s)
+			},
+			want: "noop network.lan 10.0.0.0/28\nnoop vm.a auto\ncreate vm.b 10.0.0.3\ncreate vm.c 10.0.0.2\n" +
+				"vm.a unknown: provider.libvirt.default could not be read: no answer\n" +
+				"vm.c unknown: vm.a has the address 10.0.0.2 of network.lan by its record, and could not be read: no answer",
+		},
+		{
+			name: "none is taken that somebody who could not be read may have", applied: lan("") + in("a", "auto"),
+			spec: lan("") + strings.Replace(in("a", "10.0.0.2"), "{\n", "{\n  memory = \"512MiB\"\n", 1) + in("b", "auto") + in("c", "10.0.0.9") + "vm \"d\" {}\n",
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				s.objectOf("network.lan").Unreadable = map[string]string{"addresses": noAnswer}
+			},
+			want: "noop network.lan 10.0.0.0/28\nrestart vm.a 10.0.0.2\ncreate vm.b 10.0.0.3\ncreate vm.c 10.0.0.9\n" +
+				"vm.b unknown: it needs an address of network.lan, and not all in use there are known: no answer\n" +
+				"vm.c unknown: it needs an address of network.lan, and not all in use there are known: no answer",
+		},
+		{
 			name: "none is left", applied: lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }"),
 			spec:   lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }") + in("a", "auto"),
 			change: func(s *scene) { s.neighbour("10.0.0.5") },

@@ -110,7 +110,7 @@ func TestSkip(t *testing.T) {
 		{
 			name: "what it uses by its record alone is not removed", applied: lan("") + in("a", "auto") + with("b"), spec: with("a") + with("b"),
 			change: unreadable("vm.a"),
-			want:   "skipped network.lan: blocked_holder\nskipped vm.a: unknown\n", refused: "unknown vm.a: unknown\ndestroy network.lan\n",
+			want:   "skipped network.lan: unknown\nskipped vm.a: unknown\n", refused: "unknown network.lan: unknown\nunknown vm.a: unknown\n",
 		},
 	}
 	for _, test := range tests {
