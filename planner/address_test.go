@@ -251,7 +251,26 @@ func TestAddresses(t *testing.T) {
 				subnets("10.0.0.0/8")(s)
 				s.had("network.lan", "10.0.0.3")
 			},
-			want: "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.3",
+			want: "noop network.lan 10.0.0.0/28\n" +
+				"its host is in 10.0.0.0/8, which overlaps 10.0.0.0/28: the network keeps that as long as it exists, and --replace=network.lan chooses again\n" +
+				"noop vm.a 10.0.0.3",
+		},
+		{
+			name: "a fallback stays, too, whatever the host is in later", applied: avoiding("") + "vm \"z\" {}\n",
+			spec: strings.ReplaceAll(avoiding(""), "10.0.0.0/28", "10.0.0.64/28") + "vm \"z\" {}\n", change: subnets("10.0.0.0/27", "10.0.0.64/28"),
+			want: "noop network.lan 10.0.0.0/28\n" +
+				"its host is in 10.0.0.0/27, which overlaps 10.0.0.0/28: the network keeps that as long as it exists, and --replace=network.lan chooses again",
+		},
+		{
+			name: "another network is in the way later", applied: avoiding(""), change: func(s *scene) {
+				all := &s.systems[s.uri()].inventory.Objects
+				*all = append(*all, providers.Object{
+					Kind: spec.Network, ID: "theirs", Name: "theirs", Fingerprint: "f",
+					Attrs: cty.ObjectVal(map[string]cty.Value{"cidr": cty.StringVal("10.0.0.8/29")}),
+				})
+			},
+			want: "noop network.lan 10.0.0.0/28\nlibvirt network \"theirs\" (theirs) has 10.0.0.8/29, which overlaps 10.0.0.0/28: " +
+				"the network keeps that as long as it exists, and --replace=network.lan chooses again",
 		},
 		{
 			name: "it was never made, and its prefix is in use by now: another one", applied: avoiding(""), change: func(s *scene) {
