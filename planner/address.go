@@ -15,6 +15,7 @@ import (
 	"vmctl/internal/ippool"
 	"vmctl/providers"
 	"vmctl/spec"
+	"vmctl/state"
 )
 
 // Chosen returns the attributes of a change in which vmctl chose addresses. They are in the record of an object before it is
@@ -278,6 +279,8 @@ type book struct {
 	ippool.Book
 	network spec.Address
 	off     []string // VMs that are off and have an address
+	leaving []string // the addresses of VMs that have one, and are to leave the network
+	leased  bool     // the DHCP server has given some to guests that are gone, or that are no VMs of the system
 	hidden  *Block   // of a VM that takes an address: somebody who could not be read may have it; nil: all addresses in use are known
 }
 
@@ -299,6 +302,17 @@ func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (net
 		return ip, nil
 	}
 	next := providers.Say(fmt.Sprintf("widen allocation or cidr of %s, or take out of the files a VM that is not needed", b.network))
+	if len(b.leaving) > 0 {
+		var targets []string
+		for _, a := range b.leaving {
+			targets = append(targets, "--target="+a)
+		}
+		next = append(next, providers.SayVmctl(
+			"the addresses of VMs that leave the network come free once they have left it. Let these leave first: ", append([]string{"apply"}, targets...)...)...)
+	}
+	if b.leased {
+		next = append(next, providers.Say(fmt.Sprintf("%s has given addresses to guests that are gone or unmanaged: the address of one that is gone comes free when its lease ends", b.network))...)
+	}
 	if len(b.off) > 0 {
 		next = append(next, providers.Say("VMs that are off keep their addresses: "+strings.Join(b.off, ", "))...)
 	}
@@ -341,6 +355,7 @@ func (d *differ) bookOf(network spec.Address, system *System) *book {
 			fmt.Sprintf("it needs an address of %s, and not all in use there are known: %s", network, decided.Object.Unreadable["addresses"]), nil))
 	}
 	slices.Sort(b.off)
+	slices.Sort(b.leaving)
 	d.books[network] = b
 	return b
 }
@@ -374,8 +389,12 @@ func addressOrNone(v cty.Value, name string) netip.Addr {
 // holdWanted notes the addresses that records have, and those that blocks name.
 func (d *differ) holdWanted(b *book) {
 	for a, r := range d.state.Records {
-		for _, ip := range d.addressesIn(b.network, a.Kind, r.Values) {
+		held := d.addressesIn(b.network, a.Kind, r.Values)
+		for _, ip := range held {
 			b.Hold(ip, a.String())
+		}
+		if len(held) > 0 && d.leaves(a, r, b.network) {
+			b.leaving = append(b.leaving, a.String())
 		}
 	}
 	for i := range d.config.Resources {
@@ -384,6 +403,19 @@ func (d *differ) holdWanted(b *book) {
 			b.Ask(ip)
 		}
 	}
+}
+
+// leaves reports whether a VM with a record is to be destroyed, or put out of a network by its block.
+func (d *differ) leaves(a spec.Address, r state.Record, network spec.Address) bool {
+	resource, wanted := d.planned(a)
+	if !wanted {
+		return !d.lets(a) && (!isPrevented(r.Policy) || d.options.Allow.Destroy[a] || d.ends(a))
+	}
+	interfaces := ctyread.Attr(resource.Want, natures[a.Kind].interfaces)
+	if interfaces == cty.NilVal || !interfaces.IsWhollyKnown() {
+		return false
+	}
+	return !slices.ContainsFunc(ctyread.List(interfaces), func(e cty.Value) bool { return d.isNetwork(e, network) })
 }
 
 // addressesIn lists the addresses that the attributes of an object name in a network, whatever the network was called before.
@@ -415,6 +447,7 @@ func (d *differ) holdObserved(b *book, name string, system *System) {
 				holder = a.String()
 			}
 			b.Hold(ip, holder)
+			b.leased = b.leased || o.Kind == b.network.Kind
 			if o.Running != nil && !*o.Running {
 				b.off = append(b.off, holder)
 			}

@@ -14,6 +14,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 )
 
@@ -32,8 +33,11 @@ func interfaces(network, address string) cty.Value {
 }
 
 // had notes in the record of vm.a that it was in a network with an address.
-func (s *scene) had(network, address string) {
-	a := addr(s.t, "vm.a")
+func (s *scene) had(network, address string) { s.has("vm.a", network, address) }
+
+// has notes the same of any VM.
+func (s *scene) has(vm, network, address string) {
+	a := addr(s.t, vm)
 	r := s.state.Records[a]
 	values := r.Values.AsValueMap()
 	values["network_interface"] = interfaces(network, address)
@@ -369,5 +373,42 @@ func TestNetworkThatAnUnreadVMMayBeIn(t *testing.T) {
 				t.Errorf("the plan is\n%s", text(p))
 			}
 		})
+	}
+}
+
+// The addresses of VMs that leave a full network come free once they are gone: what wants one is told how to let them go first.
+func TestFullNetworkThatVMsLeave(t *testing.T) {
+	full := lan("  allocation {\n    last = \"10.0.0.6\"\n  }")
+	const kept = "  lifecycle {\n    prevent_destroy = true\n  }\n"
+	s := after(t, full+in("a", "auto")+in("moves", "auto")+in("stays", "auto")+strings.Replace(in("kept", "auto"), "{\n", "{\n"+kept, 1))
+	for vm, ip := range map[string]string{"vm.a": "10.0.0.2", "vm.moves": "10.0.0.3", "vm.stays": "10.0.0.4", "vm.kept": "10.0.0.5"} {
+		s.has(vm, "network.lan", ip)
+	}
+	s.objectOf("network.lan").Holds = []providers.Claim{providers.AddressClaim("demo.lan", netip.MustParseAddr("10.0.0.6"))}
+	s.config = load(t, full+in("b", "auto")+"vm \"moves\" {}\n"+in("stays", "auto"))
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, c := range p.Changes {
+		if c.Address == addr(t, "vm.b") && c.Blocked != nil {
+			got = c.Blocked.Error() + "\n" + strings.Join(providertest.Lines(c.Blocked.Problem.Next), "\n")
+		}
+	}
+	want := "no address of network.lan is free\n" +
+		"widen allocation or cidr of network.lan, or take out of the files a VM that is not needed\n" +
+		"the addresses of VMs that leave the network come free once they have left it. Let these leave first: vmctl apply --target=vm.a --target=vm.moves\n" +
+		"network.lan has given addresses to guests that are gone or unmanaged: the address of one that is gone comes free when its lease ends"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("block of vm.b (-want +got):\n%s", d)
+	}
+	// What the advice says.
+	s.options.Scope.Targets = []spec.Address{addr(t, "vm.a"), addr(t, "vm.moves")}
+	if p, err = s.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if p.Forbidden() || stepsOf(p, "vm.a") == "" || stepsOf(p, "vm.moves") == "" || stepsOf(p, "vm.b") != "" {
+		t.Errorf("the plan of those that leave:\n%s", text(p))
 	}
 }
