@@ -240,7 +240,7 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 			continue
 		}
 		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), was)
-		if holds, shown := d.addressAt(shown, network, i); problem == nil && d.scope[c.Address] && !(shown && holds == ip) {
+		if holds, shown := d.addressAt(shown, network, i); problem == nil && d.scope[c.Address] && (!shown || holds != ip) {
 			problem = book.hidden
 		}
 		if problem != nil && c.unchosen == nil {

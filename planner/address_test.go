@@ -393,7 +393,7 @@ func TestFullNetworkThatVMsLeave(t *testing.T) {
 	got := ""
 	for _, c := range p.Changes {
 		if c.Address == addr(t, "vm.b") && c.Blocked != nil {
-			got = c.Blocked.Error() + "\n" + strings.Join(providertest.Lines(c.Blocked.Problem.Next), "\n")
+			got = c.Blocked.Error() + "\n" + strings.Join(providertest.Lines(c.Blocked.Next), "\n")
 		}
 	}
 	want := "no address of network.lan is free\n" +

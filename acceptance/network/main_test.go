@@ -24,11 +24,14 @@ import (
 // The environment of the tests in the namespaces.
 const (
 	guestVar  = "VMCTL_TEST_GUEST"
-	binaryVar = "VMCTL_TEST_BINARY" // set by the parent: this process is in the namespaces, and vmctl is there
+	binaryVar = "VMCTL_TEST_BINARY" // set by the parent: this process is in the namespaces, and vmctl was built there
 )
 
 // home holds all that the tests write. It is in memory, and ends with the namespaces.
 const home = "/run/vmctl"
+
+// program is vmctl in the namespaces.
+const program = home + "/vmctl"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -61,15 +64,6 @@ func apart() (code int, err error) {
 	if os.Getenv(guestVar) == "" {
 		return 0, fmt.Errorf("%s is not set: build the tiny guest with guest/tiny.sh DIR and set %s=DIR", guestVar, guestVar)
 	}
-	path := os.Getenv("PATH") + ":/usr/sbin:/sbin"
-	if err := os.Setenv("PATH", path); err != nil {
-		return 0, err
-	}
-	for _, program := range []string{"libvirtd", "virsh", "dnsmasq", "iptables", "ip", "unshare"} {
-		if _, err := exec.LookPath(program); err != nil {
-			return 0, fmt.Errorf("%w: scripts/deps.sh run test installs it", err)
-		}
-	}
 	dir, err := os.MkdirTemp("", "vmctl-network-")
 	if err != nil {
 		return 0, err
@@ -87,7 +81,7 @@ func apart() (code int, err error) {
 	cmd := exec.Command("unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", self}, os.Args[1:]...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.Env = append(os.Environ(), binaryVar+"="+binary, "HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home, "XDG_STATE_HOME="+home+"/s",
+	cmd.Env = append(os.Environ(), binaryVar+"="+binary, "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "HOME="+home, "TMPDIR="+home, "XDG_RUNTIME_DIR="+home, "XDG_STATE_HOME="+home+"/s",
 		"XDG_CACHE_HOME="+home+"/c", "XDG_CONFIG_HOME="+home+"/k", "LIBVIRT_DEFAULT_URI=qemu:///system", "TERM=dumb", "LC_ALL=C")
 	var exit *exec.ExitError
 	if err = cmd.Run(); errors.As(err, &exit) {
@@ -109,6 +103,11 @@ cgroup_controllers = []
 
 // prepare gives the namespaces their own folders of libvirt and its daemon.
 func prepare() error {
+	for _, name := range []string{"libvirtd", "virsh", "dnsmasq", "iptables", "ip"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("%w: scripts/deps.sh run test installs it", err)
+		}
+	}
 	for _, dir := range []string{"/run", "/var/lib/libvirt", "/var/cache/libvirt", "/var/log/libvirt", "/etc/libvirt"} {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
 			return fmt.Errorf("mount %s: %w", dir, err)
@@ -146,17 +145,17 @@ func prepare() error {
 
 // keepBinary takes vmctl into the namespaces and removes the folder that it was built in, which nobody could do after a kill.
 func keepBinary() error {
-	built, kept := os.Getenv(binaryVar), filepath.Join(home, "vmctl")
+	built := os.Getenv(binaryVar)
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(kept, nil, 0o700); err != nil {
+	if err := os.WriteFile(program, nil, 0o700); err != nil {
 		return err
 	}
-	if err := syscall.Mount(built, kept, "", syscall.MS_BIND, ""); err != nil {
-		return fmt.Errorf("mount %s: %w", kept, err)
+	if err := syscall.Mount(built, program, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", program, err)
 	}
-	return errors.Join(os.Setenv(binaryVar, kept), os.RemoveAll(filepath.Dir(built)))
+	return os.RemoveAll(filepath.Dir(built))
 }
 
 // withoutFirewall puts a program that does nothing in the place of iptables where the kernel has no such tables: libvirt wants to write
@@ -168,8 +167,8 @@ func withoutFirewall() error {
 			continue
 		}
 		fmt.Printf("libvirt writes no rules of a firewall: iptables -t %s: %v: %s", table, err, out)
-		for _, program := range []string{"iptables", "ip6tables"} {
-			path, err := exec.LookPath(program)
+		for _, name := range []string{"iptables", "ip6tables"} {
+			path, err := exec.LookPath(name)
 			if err != nil {
 				return err
 			}

@@ -313,7 +313,7 @@ func (j *job) networksThere() error {
 		}
 	}
 	var taken error
-	_, err := j.eachPlaced(func(vm string, n placed) {
+	_, err := j.eachPlaced(func(vm string, n placed) { //nolint:errcheck // the plan has judged those that cannot be read
 		same := func(w placed) bool { return w.ID == n.ID && w.IP == n.IP }
 		if vm != j.Name && taken == nil && slices.ContainsFunc(j.want.Networks, same) {
 			taken = machine.AddressTaken(j.Work, n.IP, n.Name, "VM "+vm)
