@@ -14,6 +14,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
+	"vmctl/providers/providertest"
 	"vmctl/spec"
 )
 
@@ -32,8 +33,11 @@ func interfaces(network, address string) cty.Value {
 }
 
 // had notes in the record of vm.a that it was in a network with an address.
-func (s *scene) had(network, address string) {
-	a := addr(s.t, "vm.a")
+func (s *scene) had(network, address string) { s.has("vm.a", network, address) }
+
+// has notes the same of any VM.
+func (s *scene) has(vm, network, address string) {
+	a := addr(s.t, vm)
 	r := s.state.Records[a]
 	values := r.Values.AsValueMap()
 	values["network_interface"] = interfaces(network, address)
@@ -214,6 +218,27 @@ func TestAddresses(t *testing.T) {
 			want: "update network.net 10.0.0.0/28\ncreate vm.A 10.0.0.3",
 		},
 		{
+			name: "not the one of a VM that cannot be read", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto") + in("b", "auto") + in("c", "10.0.0.2"),
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				garbled("vm.a", "").hide(s)
+			},
+			want: "noop network.lan 10.0.0.0/28\nnoop vm.a auto\ncreate vm.b 10.0.0.3\ncreate vm.c 10.0.0.2\n" +
+				"vm.a unknown: provider.libvirt.default could not be read: no answer\n" +
+				"vm.c unknown: vm.a has the address 10.0.0.2 of network.lan by its record, and could not be read: no answer",
+		},
+		{
+			name: "none is taken that somebody who could not be read may have", applied: lan("") + in("a", "auto"),
+			spec: lan("") + strings.Replace(in("a", "10.0.0.2"), "{\n", "{\n  memory = \"512MiB\"\n", 1) + in("b", "auto") + in("c", "10.0.0.9") + "vm \"d\" {}\n",
+			change: func(s *scene) {
+				s.had("network.lan", "10.0.0.2")
+				s.objectOf("network.lan").Unreadable = map[string]string{"addresses": noAnswer}
+			},
+			want: "noop network.lan 10.0.0.0/28\nrestart vm.a 10.0.0.2\ncreate vm.b 10.0.0.3\ncreate vm.c 10.0.0.9\n" +
+				"vm.b unknown: it needs an address of network.lan, and not all in use there are known: no answer\n" +
+				"vm.c unknown: it needs an address of network.lan, and not all in use there are known: no answer",
+		},
+		{
 			name: "none is left", applied: lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }"),
 			spec:   lan("  allocation {\n    first = \"10.0.0.4\"\n    last = \"10.0.0.5\"\n    reserved = [\"10.0.0.4\"]\n  }") + in("a", "auto"),
 			change: func(s *scene) { s.neighbour("10.0.0.5") },
@@ -230,7 +255,38 @@ func TestAddresses(t *testing.T) {
 				subnets("10.0.0.0/8")(s)
 				s.had("network.lan", "10.0.0.3")
 			},
-			want: "noop network.lan 10.0.0.0/28\nnoop vm.a 10.0.0.3",
+			want: "noop network.lan 10.0.0.0/28\n" +
+				"its host is in 10.0.0.0/8, which overlaps 10.0.0.0/28: the network keeps that as long as it exists, and --replace=network.lan chooses again\n" +
+				"noop vm.a 10.0.0.3",
+		},
+		{
+			name: "a fallback stays, too, whatever the host is in later", applied: avoiding("") + "vm \"z\" {}\n",
+			spec: strings.ReplaceAll(avoiding(""), "10.0.0.0/28", "10.0.0.64/28") + "vm \"z\" {}\n", change: subnets("10.0.0.0/27", "10.0.0.64/28"),
+			want: "noop network.lan 10.0.0.0/28\n" +
+				"its host is in 10.0.0.0/27, which overlaps 10.0.0.0/28: the network keeps that as long as it exists, and --replace=network.lan chooses again",
+		},
+		{
+			name: "another network is in the way later", applied: avoiding(""), change: func(s *scene) {
+				all := &s.systems[s.uri()].inventory.Objects
+				*all = append(*all, providers.Object{
+					Kind: spec.Network, ID: "theirs", Name: "theirs", Fingerprint: "f",
+					Attrs: cty.ObjectVal(map[string]cty.Value{"cidr": cty.StringVal("10.0.0.8/29")}),
+				})
+			},
+			want: "noop network.lan 10.0.0.0/28\nlibvirt network \"theirs\" (theirs) has 10.0.0.8/29, which overlaps 10.0.0.0/28: " +
+				"the network keeps that as long as it exists, and --replace=network.lan chooses again",
+		},
+		{
+			name: "it was never made, and its prefix is in use by now: another one", applied: avoiding(""), change: func(s *scene) {
+				subnets("10.0.0.0/27")(s)
+				s.gone("network.lan")
+			},
+			want: "create network.lan 10.0.0.32/28\nits host is in 10.0.0.0/27: it gets 10.0.0.32/28 in place of 10.0.0.0/28",
+		},
+		{
+			name: "it is gone, and its prefix is free: the same one", applied: avoiding(""), spec: strings.ReplaceAll(avoiding(""), "10.0.0.0/28", "10.0.0.64/28"),
+			change: func(s *scene) { s.gone("network.lan") },
+			want:   "create network.lan 10.0.0.0/28\nit keeps 10.0.0.0/28, although 10.0.0.64/28 is free: --replace=network.lan chooses again",
 		},
 		{
 			name: "a fallback, and an address that it does not have", applied: "vm \"z\" {}\n", change: subnets("10.0.0.0/27"),
@@ -317,5 +373,42 @@ func TestNetworkThatAnUnreadVMMayBeIn(t *testing.T) {
 				t.Errorf("the plan is\n%s", text(p))
 			}
 		})
+	}
+}
+
+// The addresses of VMs that leave a full network come free once they are gone: what wants one is told how to let them go first.
+func TestFullNetworkThatVMsLeave(t *testing.T) {
+	full := lan("  allocation {\n    last = \"10.0.0.6\"\n  }")
+	const kept = "  lifecycle {\n    prevent_destroy = true\n  }\n"
+	s := after(t, full+in("a", "auto")+in("moves", "auto")+in("stays", "auto")+strings.Replace(in("kept", "auto"), "{\n", "{\n"+kept, 1))
+	for vm, ip := range map[string]string{"vm.a": "10.0.0.2", "vm.moves": "10.0.0.3", "vm.stays": "10.0.0.4", "vm.kept": "10.0.0.5"} {
+		s.has(vm, "network.lan", ip)
+	}
+	s.objectOf("network.lan").Holds = []providers.Claim{providers.AddressClaim("demo.lan", netip.MustParseAddr("10.0.0.6"))}
+	s.config = load(t, full+in("b", "auto")+"vm \"moves\" {}\n"+in("stays", "auto"))
+	p, err := s.plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, c := range p.Changes {
+		if c.Address == addr(t, "vm.b") && c.Blocked != nil {
+			got = c.Blocked.Error() + "\n" + strings.Join(providertest.Lines(c.Blocked.Next), "\n")
+		}
+	}
+	want := "no address of network.lan is free\n" +
+		"widen allocation or cidr of network.lan, or take out of the files a VM that is not needed\n" +
+		"the addresses of VMs that leave the network come free once they have left it. Let these leave first: vmctl apply --target=vm.a --target=vm.moves\n" +
+		"network.lan has given addresses to guests that are gone or unmanaged: the address of one that is gone comes free when its lease ends"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("block of vm.b (-want +got):\n%s", d)
+	}
+	// What the advice says.
+	s.options.Scope.Targets = []spec.Address{addr(t, "vm.a"), addr(t, "vm.moves")}
+	if p, err = s.plan(); err != nil {
+		t.Fatal(err)
+	}
+	if p.Forbidden() || stepsOf(p, "vm.a") == "" || stepsOf(p, "vm.moves") == "" || stepsOf(p, "vm.b") != "" {
+		t.Errorf("the plan of those that leave:\n%s", text(p))
 	}
 }

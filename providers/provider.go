@@ -229,7 +229,9 @@ type Object struct {
 	// Live holds the attributes whose value in the running object differs from Attrs; NilVal:
 	// none.
 	Live       cty.Value
-	Unreadable map[string]string // attribute path -> reason
+	// Unreadable has the reason for each attribute path that could not be read. "addresses" of a network stands for the addresses
+	// in use in it: one that none of the listed objects holds may be in use all the same.
+	Unreadable map[string]string
 	Holds      []Claim
 	// HoldsUp has further claims, which the object holds until it goes down: the host ports
 	// that the kernel chose.

@@ -44,6 +44,12 @@ vm "web" {
     network = network.lan
     address = "auto"
   }
+  ssh {
+    wait_timeout = "30m"
+  }
+  start {
+    timeout = "30m"
+  }
 }
 
 output "a" {
@@ -67,6 +73,11 @@ func newProject(t *testing.T) *project {
 	}
 	p.write(main)
 	p.exits(0, "init", "--project", "demo")
+	t.Cleanup(func() {
+		if t.Failed() { // the next test begins without what this one left
+			p.output(program, "destroy", "--auto-approve")
+		}
+	})
 	return p
 }
 
@@ -93,7 +104,7 @@ func (p *project) output(name string, args ...string) (text string, code int) {
 // exits runs vmctl, and demands an exit code.
 func (p *project) exits(want int, args ...string) string {
 	p.t.Helper()
-	out, code := p.output(os.Getenv(binaryVar), args...)
+	out, code := p.output(program, args...)
 	if code != want {
 		p.t.Fatalf("vmctl %s: exit code %d, want %d\n%s", strings.Join(args, " "), code, want, out)
 	}
@@ -111,14 +122,14 @@ func (p *project) does(name string, args ...string) string {
 }
 
 // patience limits the wait for a guest. It only separates a hang from slowness.
-const patience = 3 * time.Minute
+const patience = 15 * time.Minute
 
 // await repeats a command in a guest until it succeeds.
 func (p *project) await(vm string, command ...string) {
 	p.t.Helper()
 	args := append([]string{"vm", "exec", vm, "--"}, command...)
 	for end := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		out, code := p.output(os.Getenv(binaryVar), args...)
+		out, code := p.output(program, args...)
 		if code == 0 {
 			return
 		}
@@ -171,7 +182,7 @@ func TestNetworkOfGuests(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.does("virsh", "define", theirs)
-	if out, code := p.output(os.Getenv(binaryVar), "destroy", "--auto-approve"); code == 0 || !strings.Contains(out, "theirs") {
+	if out, code := p.output(program, "destroy", "--auto-approve"); code == 0 || !strings.Contains(out, "theirs") {
 		t.Errorf("destroy with a domain of somebody else in the network: exit code %d\n%s", code, out)
 	}
 	p.does("virsh", "net-info", "demo.lan")
@@ -210,7 +221,7 @@ func TestNetworkInTheWay(t *testing.T) {
 	defer p.does("ip", "link", "delete", "uplink")
 	alone := regexp.MustCompile(`(?s)vm "web".*`).ReplaceAllString(main, "")
 	p.write(alone)
-	out, code := p.output(os.Getenv(binaryVar), "apply", "--auto-approve")
+	out, code := p.output(program, "apply", "--auto-approve")
 	if code == 0 || !strings.Contains(out, "already in use by interface uplink") || !strings.Contains(out, "avoid_host_subnets = true") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}

@@ -26,6 +26,16 @@ func knownOf(q providers.Query) knowns {
 	return k
 }
 
+// isRecorded reports whether a record has the ID or the name of an object that could not be read: its file may not tell its ID.
+func (k knowns) isRecorded(u providers.Unknown) bool {
+	for _, one := range k.byID {
+		if one.Kind == u.Kind && (one.ID == u.ID || one.Name == u.Name) {
+			return true
+		}
+	}
+	return false
+}
+
 // find finds the objects that imports name: by name, ID or path of the file.
 func (v *viewer) find() {
 	for _, one := range v.known.imports {

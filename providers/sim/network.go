@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,6 +87,26 @@ func (v *viewer) reportNetworks() {
 		default:
 			v.networks[f.ID] = f
 			v.inv.Objects = append(v.inv.Objects, f.seen().Object())
+		}
+	}
+}
+
+// hideAddresses notes in each network that a VM which could not be read may have an address there. A VM whose record has its ID
+// does not count: its addresses are in the record.
+func (v *viewer) hideAddresses() {
+	why := ""
+	if partial := v.inv.Partial[spec.VM]; partial != nil {
+		why = "a VM may have one, and they could not all be listed: " + partial.Error()
+	}
+	for _, u := range v.inv.Unknown {
+		if u.Kind == spec.VM && !v.known.isRecorded(u) {
+			why = fmt.Sprintf("VM %q may have one, and could not be read: %s", u.Name, u.Reason)
+			break
+		}
+	}
+	for i := range v.inv.Objects {
+		if o := &v.inv.Objects[i]; o.Kind == spec.Network && why != "" {
+			o.Unreadable["addresses"] = why
 		}
 	}
 }
@@ -223,11 +244,12 @@ func (j *networkJob) save(f networkFile) (*guard.Outcome, error) {
 // delete removes the network, unless a VM is in it.
 func (j *networkJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	var users []string
-	if err := j.eachPlaced(ctx, func(vm string, n placed) {
+	unread, err := j.eachPlaced(ctx, func(vm string, n placed) {
 		if n.ID == j.Object && !slices.Contains(users, vm) {
 			users = append(users, vm)
 		}
-	}); err != nil {
+	})
+	if err := cmp.Or(err, unread); err != nil {
 		return nil, fail(err, "%s %s: see who is in it", j.Op, j.Name)
 	}
 	if len(users) > 0 {
@@ -239,29 +261,34 @@ func (j *networkJob) delete(ctx context.Context) (*guard.Outcome, error) {
 	return guard.Did(providers.Done), nil
 }
 
-// eachPlaced calls f with each VM of the host and each network that it is defined or runs with. A VM that cannot be read
-// may be in any network: that is an error.
-func (p *Provider) eachPlaced(ctx context.Context, f func(vm string, n placed)) error {
+// eachPlaced calls f with each VM of the host and each network that it is defined or runs with. It passes over VMs that cannot be
+// read, and returns an error about the first one.
+func (p *Provider) eachPlaced(ctx context.Context, f func(vm string, n placed)) (unread, err error) {
 	names, err := p.named(vmsDir, vmSuffix)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, r := range p.readAll(names) {
 		if r.err != nil {
-			return fmt.Errorf("VM %s may be in any network: %w", r.name, r.err)
+			unread = cmp.Or(unread, fmt.Errorf("VM %s may be in any network: %w", r.name, r.err))
+			continue
 		}
 		var all []placed
 		if r.Config != nil {
 			all = slices.Clone(r.Config.Networks)
 		}
-		if run, err := p.runnerOf(r.vmFile).readRun(r.vmFile); err == nil && run != nil && len(run.With.Networks) > 0 && p.goesOn(ctx, r.vmFile, run) {
+		run, err := p.runnerOf(r.vmFile).readRun(r.vmFile)
+		switch {
+		case err != nil:
+			unread = cmp.Or(unread, fmt.Errorf("VM %s may be in any network: %w", r.name, err))
+		case run != nil && len(run.With.Networks) > 0 && p.goesOn(ctx, r.vmFile, run):
 			all = append(all, run.With.Networks...)
 		}
 		for _, n := range all {
 			f(r.name, n)
 		}
 	}
-	return nil
+	return unread, nil
 }
 
 // goesOn reports whether a run that is recorded may go on. The record of a run that vmctl did not see end stays until the
@@ -275,7 +302,8 @@ func (p *Provider) goesOn(ctx context.Context, f vmFile, run *runFile) bool {
 	return seen.on()
 }
 
-// networksThere fails unless every network of the wanted VM exists and is the wanted one, and its address there is free.
+// networksThere fails unless every network of the wanted VM exists and is the wanted one, and its address there is free. The plan
+// has seen to it that no VM which cannot be read has the address.
 func (j *job) networksThere(ctx context.Context) error {
 	if len(j.want.Networks) == 0 {
 		return nil
@@ -300,7 +328,7 @@ func (j *job) networksThere(ctx context.Context) error {
 		}
 	}
 	var taken error
-	err := j.eachPlaced(ctx, func(vm string, n placed) {
+	_, err := j.eachPlaced(ctx, func(vm string, n placed) { //nolint:errcheck // the plan has judged those that cannot be read
 		same := func(w placed) bool { return w.ID == n.ID && w.IP == n.IP }
 		if vm != j.Name && taken == nil && slices.ContainsFunc(j.want.Networks, same) {
 			taken = machine.AddressTaken(j.Work, n.IP, n.Name, "VM "+vm)

@@ -150,3 +150,37 @@ func TestNetworkOfARunThatEnded(t *testing.T) {
 		})
 	}
 }
+
+// A VM whose file cannot be read keeps nobody from getting another address: its own is in its record. What has no record may have
+// any address, which the network says.
+func TestVMThatCannotBeReadInANetwork(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.carryOut(l.network(providers.Create))
+	l.carryOut(l.making("a", "10.0.0.2"))
+	l.write(l.dir+"/vms/lab.a.json", "{")
+	if got := l.plain(l.carryOut(l.making("b", "10.0.0.3"))); !strings.HasPrefix(got, "define done") {
+		t.Errorf("beside it: %q", got)
+	}
+	for name, test := range map[string]struct {
+		known []providers.Known
+		want  string
+	}{
+		"recorded":       {[]providers.Known{{Kind: spec.VM, Name: "lab.a", ID: l.making("a", "").ID}}, ""},
+		"not recorded":   {[]providers.Known{{Kind: spec.VM, Name: "lab.a"}}, `VM "lab.a" may have one, and could not be read: `},
+		"another record": {[]providers.Known{{Kind: spec.VM, Name: "lab.b", ID: l.making("b", "").ID}}, `VM "lab.a" may have one, and could not be read: `},
+	} {
+		inv, err := l.open().Observe(t.Context(), providers.Query{Known: test.known})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range inv.Objects {
+			if got := o.Unreadable["addresses"]; o.Kind == spec.Network && (!strings.HasPrefix(got, test.want) || test.want == "" && got != "") {
+				t.Errorf("%s: addresses: %q, want %q", name, got, test.want)
+			}
+		}
+	}
+	if got := l.plain(l.carryOut(l.network(providers.Destroy))); !strings.Contains(got, "VM lab.a may be in any network") {
+		t.Errorf("the end of the network: %q", got)
+	}
+}

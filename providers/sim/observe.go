@@ -43,6 +43,7 @@ func (p *Provider) Observe(ctx context.Context, q providers.Query) (providers.In
 	for _, r := range append(files, unlisted...) {
 		v.report(r)
 	}
+	v.hideAddresses()
 	v.find()
 	slices.SortFunc(inv.Objects, func(a, b providers.Object) int {
 		return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), strings.Compare(a.Name, b.Name))
