@@ -22,8 +22,12 @@ func reported(status condition.Status, generation uint64) condition.Condition {
 	return c
 }
 
-// row X06, rows E02, E03: each outcome for an older, the same and a newer generation. A true condition of
-// generation 3 ends no wait for generation 4.
+// Each outcome for an older, the same and a newer generation. A true condition of generation 3 ends no wait for generation 4, and one
+// that is false for good ends it at once, with its reason.
+//
+// row X06
+// row E03
+// row E02, of waits
 func TestOutcomes(t *testing.T) {
 	const target = 4
 	terminal := reported(condition.False, 0)
@@ -45,6 +49,13 @@ func TestOutcomes(t *testing.T) {
 			c.Generation = generation
 			if got := c.At(target); got != want || c.Satisfied(target) != (want == condition.Met) {
 				t.Errorf("%s of generation %d: %s, satisfied %t; want %s", test.name, generation, got, c.Satisfied(target), want)
+			}
+			if c.Type == "" {
+				continue
+			}
+			awaited, outcome := condition.Set{c}.Await(condition.Declared{Type: c.Type, Producer: "tests"}, target)
+			if outcome != want || awaited.Reason != "Why" || awaited.Message != "words" {
+				t.Errorf("a wait for %s of generation %d: %s, %s: %s; want %s with its reason", test.name, generation, outcome, awaited.Reason, awaited.Message, want)
 			}
 		}
 	}

@@ -19,7 +19,9 @@ func said(kind string, status condition.Status, generation uint64, words string)
 	}
 }
 
-// row E06: each cause that keeps a resource from being settled, with its reason forwarded.
+// Each cause that keeps a resource or a run from being settled, with its reason forwarded.
+//
+// row E06
 func TestSettledGolden(t *testing.T) {
 	applied := said("spec.applied", condition.True, 4, "Applied")
 	ssh := said(condition.SSHReady, condition.True, 4, "Ready")

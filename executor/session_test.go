@@ -2,12 +2,14 @@ package executor_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"vmctl/condition"
 	"vmctl/executor"
 	"vmctl/providers"
+	"vmctl/providers/providertest/box"
 )
 
 // crash lets the VMs go off behind vmctl's back: what the record says of their readiness is from a session that is over.
@@ -19,9 +21,11 @@ func (b *bench) crash() {
 	}
 }
 
-// row E48: a condition that was true before the VM crashed ends no wait for the VM that was started since. The generation is
+// A condition that was true before the VM crashed ends no wait for the VM that was started since. The generation is
 // the same, so that it does not tell the two apart. The wait runs, also after an apply that was
 // killed before it.
+//
+// row E48
 func TestReadinessOfACrashedSessionIsIgnored(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")
 	b.must()
@@ -49,10 +53,23 @@ func TestReadinessOfACrashedSessionIsIgnored(t *testing.T) {
 	}
 }
 
-// row E49: nothing waits for a condition that nobody produces (TestSecondKind), but whoever produces one and cannot read it
-// keeps the wait going: until it can be read, or until the deadline.
+// Nothing waits for a condition that nobody produces, but whoever produces one and cannot read it keeps the wait going: until it
+// can be read, or until the deadline.
+//
+// row E49
 func TestAnUnreadableConditionIsWaitedFor(t *testing.T) {
 	unread := condition.Report{Type: condition.SSHReady, Status: condition.Unknown, Reason: "Unread", Message: "the registry cannot be read"}
+	t.Run("nobody produces it", func(t *testing.T) {
+		b := boxed(t, "")
+		b.must()
+		if slices.Contains(b.boxes.done, "wait_lit") {
+			t.Errorf("done %v: a step waited for what nobody produces", b.boxes.done)
+		}
+		c, outcome := b.records()["box.b"].Conditions.Await(condition.Declared{Type: box.Lit}, 1)
+		if c.Status != condition.NotApplicable || outcome != condition.Met {
+			t.Errorf("it is %s, and a wait for it %s", c.Status, outcome)
+		}
+	})
 	t.Run("until it can be read", func(t *testing.T) {
 		b := newBench(t, "vm \"a\" {}\n")
 		b.memory.reports = map[string][]condition.Report{"wait_ssh vm.a": {unread}}

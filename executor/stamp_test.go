@@ -128,7 +128,7 @@ func TestGenerationCountsEffectiveChanges(t *testing.T) {
 	}
 }
 
-// row E04: a change that does not concern readiness reaches the new generation without a wait, and without another
+// row E04, of a VM: a change that does not concern readiness reaches the new generation without a wait, and without another
 // transition.
 func TestUnconcernedChangeStamps(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")
@@ -144,7 +144,7 @@ func TestUnconcernedChangeStamps(t *testing.T) {
 	}
 }
 
-// row E07: the VM counts as stopped only once that is confirmed.
+// row E07, of a VM: it counts as stopped only once that is confirmed.
 func TestStopWaitsForProof(t *testing.T) {
 	b := newBench(t, "vm \"a\" {}\n")
 	b.must()

@@ -1,19 +1,24 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	"vmctl/providers"
 	"vmctl/spec"
 )
 
-// due returns what is due on an object that stays. A command about the run state or the keys of VMs does nothing of it, and
-// an address that goes back to its record has another block.
+// due returns what is due on an object that stays. A command about the run state or the keys of VMs does only what lets the user get
+// at the object, and an address that goes back to its record has another block.
 func (d *differ) due(o *providers.Object, a spec.Address) []providers.Due {
-	if d.isPower() || d.options.Revert[a] {
+	switch {
+	case d.options.Revert[a], d.options.Heal:
 		return nil
+	case d.isPower():
+		return slices.DeleteFunc(slices.Clone(o.Due), func(due providers.Due) bool { return !due.Access })
+	default:
+		return o.Due
 	}
-	return o.Due
 }
 
 // whyDue returns the reason of a change that does only what is due.

@@ -49,6 +49,20 @@ func TestDue(t *testing.T) {
 		{name: "its record is lost", change: func(s *scene) { s.forget("box.note") }, want: "update box.note: hook a has not run yet; commits wait\n0 hook a box.note\n1 push box.note after 0\n"},
 		{name: "nothing is due", change: func(s *scene) { s.owe() }, want: ""},
 		{name: "a VM is to run", change: func(s *scene) { s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): true} }, want: ""},
+		{
+			name: "a VM is to run, and its user is to get in", want: "update box.note: its mount does not answer\n0 remount box.note\n",
+			change: func(s *scene) {
+				s.owe(hook, providers.Due{Op: "remount", Reason: "its mount does not answer", Access: true}, push)
+				s.options.Running = map[spec.Address]bool{addr(s.t, "vm.a"): true}
+			},
+		},
+		{
+			name: "only what is recorded counts, though its user is to get in", want: "",
+			change: func(s *scene) {
+				s.owe(providers.Due{Op: "remount", Reason: "its mount does not answer", Access: true})
+				s.options.Heal = true
+			},
+		},
 		{name: "only what is recorded counts", change: func(s *scene) { s.options.Heal = true }, want: ""},
 		{name: "it goes back to its record", change: func(s *scene) { s.options.Revert = map[spec.Address]bool{addr(s.t, "box.note"): true} }, want: ""},
 		{

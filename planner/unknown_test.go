@@ -290,8 +290,10 @@ func stepsOf(p *planner.Plan, address string) string {
 	return strings.Join(all, " ")
 }
 
-// row X08. The holder of a host port is the only fact that is not needed: the system refuses a
+// Each action that changes something needs facts, and without any one of them is refused. The holder of a host port is the only fact that is not needed: the system refuses a
 // port that is taken.
+//
+// row X08
 func TestUnknownAuthorisesNothing(t *testing.T) {
 	shown := map[providers.Action]bool{}
 	for _, m := range mutations() {

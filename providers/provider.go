@@ -266,6 +266,7 @@ type Dirt struct {
 type Due struct {
 	Op     string // of its step
 	Reason string // why it is to be done, in words
+	Access bool   // without it the user cannot get at what is there: a command that brings the object up does it, too
 }
 
 // String names the sort and the first items.

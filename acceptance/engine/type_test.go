@@ -54,10 +54,11 @@ func (p *project) states() string {
 }
 
 // Nothing in an engine of type containerd is applicable: no plan reads, makes or removes it, whatever its blocks say. Once the type
-// is moby again, all of it is there, and nothing was made twice.
+// is moby again, all of it is there, and nothing was made twice. A wait for its readiness would end with another exit code, for nobody
+// listens on its socket.
 //
 // row E46, of an engine on this host
-// row E01, of an engine without a producer
+// row E01
 func TestEngineType(t *testing.T) {
 	d := newDaemon(t)
 	p := newProject(t, d)

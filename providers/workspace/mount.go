@@ -138,7 +138,7 @@ func (p *Provider) mountDue(w *seen, policy cty.Value) *providers.Due {
 		return &providers.Due{Op: opMount, Reason: fmt.Sprintf("its folder is not mounted at %s", want.Path)}
 	}
 	if why := w.remount(*want); why != "" {
-		return &providers.Due{Op: opRemount, Reason: why}
+		return &providers.Due{Op: opRemount, Reason: why, Access: true}
 	}
 	return nil
 }

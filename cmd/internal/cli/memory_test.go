@@ -12,6 +12,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"vmctl/condition"
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guest"
@@ -26,6 +27,7 @@ type memory struct {
 	machines  map[providers.ID]*machine
 	fail      map[string]*providers.Problem // "op address" -> how it fails
 	hold      map[string]chan struct{}      // "op address" -> the step ends when it is closed
+	reports   map[string][]condition.Report // "op address" -> what it reports before that
 	entered   chan string                   // "op address", as each begins; nil: nobody listens
 	partial   *providers.Problem            // why nothing can be listed; nil: it can
 	missing   *providers.Problem            // what the host lacks for VMs; nil: nothing
@@ -246,12 +248,15 @@ func (h host) Do(ctx context.Context, w providers.Work, log providers.Log) (prov
 		panic("planted")
 	}
 	h.mu.Lock()
-	hold, failure, entered := h.hold[key], h.fail[key], h.entered
+	hold, failure, entered, reports := h.hold[key], h.fail[key], h.entered, h.reports[key]
 	h.mu.Unlock()
 	if entered != nil {
 		entered <- key
 	}
 	log(providers.Progress{Text: w.Op + " is under way"})
+	for _, r := range reports {
+		log(providers.Progress{Condition: &r})
+	}
 	if hold != nil {
 		select {
 		case <-hold:

@@ -23,6 +23,7 @@ type openRequest struct {
 	onHost     bool
 	repo, path string   // of a new block; "": chosen
 	command    []string // none: a shell
+	broughtUp  bool     // a mount that still does not answer keeps nobody out
 	plan       planFlags
 	apply      applyFlags
 }
@@ -115,6 +116,7 @@ func (a *app) workspaceOpen(ctx context.Context, r openRequest) error {
 			return before{err: err}
 		}
 		if _, there := c.Resource(addr); there {
+			r.broughtUp = true
 			return a.use(ctx, addr, r)
 		}
 	}
@@ -131,6 +133,11 @@ func (a *app) use(ctx context.Context, addr spec.Address, r openRequest) error {
 		if slices.ContainsFunc(w.object.Findings, func(f providers.Finding) bool { return f.Kind == providers.FindPartial }) {
 			return before{err: newProblem(classFailed, "missing", addr.String()+" is only half there", a.commandLine("apply", planFlags{}))}
 		}
+		for _, due := range w.object.Due {
+			if due.Access && !r.broughtUp {
+				return before{err: newProblem(classFailed, "mount", "open "+addr.String()+": "+due.Reason, a.commandLine("apply", planFlags{}))}
+			}
+		}
 		if len(r.command) == 0 || a.env.Terminal.In && a.env.Terminal.Out && !a.global.json {
 			return a.attend(ctx, w, r.command)
 		}
@@ -139,10 +146,10 @@ func (a *app) use(ctx context.Context, addr spec.Address, r openRequest) error {
 }
 
 // isDown reports whether a workspace was not entered because it, or the VM around it, is not there or does not run, or could not
-// be read.
+// be read, or because its mount is to be made anew.
 func isDown(err error) bool {
 	p, ok := errors.AsType[*problem](err)
-	return ok && slices.Contains([]string{"missing", "not_running", "unknown"}, p.Code)
+	return ok && slices.Contains([]string{"missing", "not_running", "unknown", "mount"}, p.Code)
 }
 
 // toOpen finds the workspace that a request means; the zero address: there is none yet.
