@@ -479,3 +479,21 @@ func TestVMInANetworkThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// A VM without a network goes also where libvirt has no daemon for networks.
+func TestDeleteWithoutNetworks(t *testing.T) {
+	l := newLab(t)
+	c := l.of(providers.Create, "a", "")
+	c.Want, c.Uses = vm(map[string]cty.Value{"running": cty.False}), nil
+	l.does(c, "define: done, off")
+	c = l.of(providers.Destroy, "a", "")
+	c.Prior, c.Want = vm(map[string]cty.Value{"running": cty.False}), cty.NilVal
+	l.Refuses["list-networks"] = libvirt.ErrLibvirt("Failed to connect socket to '/run/libvirt/virtnetworkd-sock'")
+	l.does(c, "delete: done, gone")
+
+	l = withLAN(t, "10.0.0.2")
+	c = l.of(providers.Destroy, "a", "")
+	c.Want = cty.NilVal
+	l.Refuses["list-networks"] = libvirt.ErrLibvirt("connection reset")
+	l.does(c, "delete: failed libvirt: tidy up after lab.a, which is deleted: release the addresses of lab.a: connection reset")
+}
