@@ -3,11 +3,8 @@ package planner
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
-
-	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/providers"
 	"vmctl/spec"
@@ -169,81 +166,6 @@ func (o *orderer) lowered(i int) int {
 		}
 	}
 	return -1
-}
-
-// ask asks the provider for the steps of a change. It also asks for a blocked change, since that
-// still wants its claims.
-func (o *orderer) ask(i int) {
-	c := &o.plan.Changes[i]
-	o.made[i] = nil
-	// A forgotten object may have left remains or bear a mark, unless it is somebody else's.
-	if o.delta.Aside[c.Address] || c.Action == providers.NoOp || c.Action == providers.Adopt || c.Action == providers.Forget && c.ID == "" || c.Blocked != nil && !hasSteps(c) {
-		return
-	}
-	made, err := o.asked(c)
-	var refusal *providers.Problem
-	switch {
-	case errors.As(err, &refusal):
-		o.block(i, Block{Cause: CauseProvider, Problem: refusal})
-	case err != nil:
-		o.block(i, Block{Cause: CauseProvider, Problem: providers.Refuse(fmt.Sprintf("plan the steps of %s: %v", c.Address, err), nil)})
-	default:
-		o.made[i] = made
-	}
-}
-
-// asked asks the providers for the steps of a change. An object that moves is removed here and made
-// there, once that place can be reached. One that ends with the object around it needs no removal of its
-// own, but its work is saved if its provider does that before a removal.
-func (o *orderer) asked(c *Change) ([]providers.Step, error) {
-	c.Provisions = c.provisions()
-	if c.To == nil && (c.with == spec.Address{}) {
-		return o.world.System(c.System).steps(c.Change)
-	}
-	if o.world.System(c.Aim().System).Provider == nil {
-		return nil, nil
-	}
-	var steps []providers.Step
-	if (c.with == spec.Address{} || c.observed) {
-		remove := c.Change
-		remove.Action, remove.ID, remove.Want = providers.Destroy, c.Object.ID, cty.NilVal
-		remove.Succeeds, remove.Ends = true, c.with != spec.Address{}
-		var err error
-		if steps, err = o.world.System(c.System).steps(remove); err != nil {
-			return nil, err
-		}
-		if (c.with != spec.Address{}) {
-			steps = untilKept(steps)
-		}
-	}
-	removed := len(steps)
-	create := c.Change
-	create.Action, create.Object, create.Prior, create.Edits, create.Mark = providers.Create, nil, cty.NilVal, nil, nil
-	create.Succeeds = true
-	made, err := o.world.System(c.Aim().System).steps(create)
-	for _, s := range made {
-		s.After = shifted(s.After, removed)
-		if removed > 0 && len(s.After) == 0 {
-			s.After = []int{removed - 1}
-		}
-		steps = append(steps, s)
-	}
-	return steps, err
-}
-
-// untilKept returns the steps up to the one that saves the work in an object, or sees that there is none; none: no step does.
-func untilKept(steps []providers.Step) []providers.Step {
-	for i := range steps {
-		if steps[i].Saves || steps[i].Checks {
-			return steps[:i+1]
-		}
-	}
-	return nil
-}
-
-// hasSteps reports whether a blocked change would have steps if it were not blocked.
-func hasSteps(c *Change) bool {
-	return c.Blocked.Kind() == Blocked && (c.Object != nil || c.Action == providers.Create)
 }
 
 // active reports whether a change is carried out in this round.
@@ -458,98 +380,4 @@ func interrupted(findings []providers.Finding) map[spec.Address]bool {
 		}
 	}
 	return begun
-}
-
-// conclude completes the plan: it settles the action of every change, removes the changes without
-// steps that are deferred or out of scope, and sums up.
-func (o *orderer) conclude() {
-	o.skip()
-	o.findBusy()
-	o.findDirty()
-	o.warnUnreleased()
-	o.warnUnreached()
-	o.findReach()
-	p := o.plan
-	kept := make([]Change, 0, len(p.Changes))
-	moved := make([]int, len(p.Changes)) // the new index of each change; -1: it was removed
-	for i := range p.Changes {
-		p.Changes[i].Provisions = p.Changes[i].provisions()
-		c := p.Changes[i]
-		if o.active(i) && o.goesAlong(i) {
-			c.Reason = "others use it: it goes with what is around its engine"
-		}
-		until, late := o.late[i]
-		why, idle := o.idle[i]
-		moved[i] = -1
-		released := slices.ContainsFunc(o.own[i], func(n *node) bool { return n.step.Phase == providers.PhaseRelease })
-		switch {
-		case c.Blocked != nil:
-		case late || idle || o.delta.Aside[c.Address] || c.Action == providers.NoOp:
-			if late || idle {
-				c.Reason = why
-			}
-			c.Inapplicable = idle && o.world.System(c.Aim().System).IsInapplicable()
-			if released {
-				c.Action, c.Reason, c.ID, c.Change.Want = providers.Release, fmt.Sprintf("%s goes down", p.Changes[o.lowered(i)].Address), c.Object.ID, cty.NilVal
-			} else if late || idle {
-				c.Action = providers.NoOp
-			}
-			c.Edits, c.Mark, c.Rekey, c.Applies, c.Altered = nil, nil, nil, "", false
-		}
-		if late {
-			p.Deferred = append(p.Deferred, Deferred{Address: c.Address, Until: until})
-		}
-		if len(o.own[i]) == 0 && (late || o.delta.Aside[c.Address]) {
-			continue
-		}
-		moved[i] = len(kept)
-		kept = append(kept, c)
-	}
-	p.Changes = kept
-	for i := range p.Steps {
-		p.Steps[i].Change = moved[p.Steps[i].Change]
-	}
-	slices.SortFunc(p.Findings, compareFindings)
-	p.Summary = summarise(p.Changes)
-	p.Summary.Deferred = len(p.Deferred)
-}
-
-// warnUnreleased warns of objects that are not released before what they are inside of goes down,
-// because they could not be read.
-func (o *orderer) warnUnreleased() {
-	for _, i := range o.inwards {
-		c := &o.plan.Changes[i]
-		if j := o.lowered(i); c.unread && c.Record != nil && j >= 0 {
-			above := &o.plan.Changes[j]
-			above.Warnings = append(slices.Clip(above.Warnings), fmt.Sprintf("%s is inside of it and could not be read: it is not released before", c.Address))
-		}
-	}
-}
-
-func summarise(changes []Change) Summary {
-	s := Summary{Actions: map[providers.Action]int{}}
-	for i := range changes {
-		c := &changes[i]
-		if c.Blocked == nil && c.Inapplicable && c.Action == providers.NoOp {
-			s.Inapplicable++
-			continue
-		}
-		if c.Blocked == nil {
-			s.Actions[c.Action]++
-			continue
-		}
-		switch c.Blocked.Kind() {
-		case Blocked:
-			s.Blocked++
-		case Refused:
-			s.Refused++
-		case Unknown:
-			s.Unknown++
-		case Retained:
-			s.Retained++
-		case Skipped:
-			s.Skipped++
-		}
-	}
-	return s
 }

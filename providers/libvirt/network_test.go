@@ -457,3 +457,43 @@ func TestImportOfANetwork(t *testing.T) {
 		t.Errorf("it bears the mark %+v", o.Owner)
 	}
 }
+
+// A network that cannot be read is not taken for one that is gone: what a VM has in it is not known, and nobody may change it.
+func TestVMInANetworkThatCannotBeRead(t *testing.T) {
+	for call, why := range map[string]string{
+		"list-networks": "list the networks of qemu:///session: connection reset",
+		"leases":        "network lab.lan: connection reset",
+	} {
+		l := withLAN(t, "10.0.0.2")
+		l.Refuses[call] = libvirt.ErrLibvirt("connection reset")
+		o := l.in(spec.VM, vmaID)
+		i := o.Attrs.GetAttr("network_interface").AsValueSlice()[0]
+		if got := i.GetAttr("network").AsString() + " " + i.GetAttr("address").AsString(); got != "network.lan 10.0.0.2" {
+			t.Errorf("%s: it is in %q", call, got)
+		}
+		if got := o.Unreadable["network_interface"]; got != why {
+			t.Errorf("%s: unreadable: %q, want %q", call, got, why)
+		}
+		if !slices.Contains(o.Holds, providers.Claim{Kind: providers.ClaimUse, Key: "network " + lanID}) {
+			t.Errorf("%s: it holds %v", call, o.Holds)
+		}
+	}
+}
+
+// A VM without a network goes also where libvirt has no daemon for networks.
+func TestDeleteWithoutNetworks(t *testing.T) {
+	l := newLab(t)
+	c := l.of(providers.Create, "a", "")
+	c.Want, c.Uses = vm(map[string]cty.Value{"running": cty.False}), nil
+	l.does(c, "define: done, off")
+	c = l.of(providers.Destroy, "a", "")
+	c.Prior, c.Want = vm(map[string]cty.Value{"running": cty.False}), cty.NilVal
+	l.Refuses["list-networks"] = libvirt.ErrLibvirt("Failed to connect socket to '/run/libvirt/virtnetworkd-sock'")
+	l.does(c, "delete: done, gone")
+
+	l = withLAN(t, "10.0.0.2")
+	c = l.of(providers.Destroy, "a", "")
+	c.Want = cty.NilVal
+	l.Refuses["list-networks"] = libvirt.ErrLibvirt("connection reset")
+	l.does(c, "delete: failed libvirt: tidy up after lab.a, which is deleted: release the addresses of lab.a: connection reset")
+}

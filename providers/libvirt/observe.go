@@ -239,6 +239,9 @@ func (p *Provider) find(ctx context.Context, c connection, f listedDomain, q req
 	if s.root != nil && s.root.unreadable != "" {
 		o.Unreadable[rootAttr+".size"] = s.root.unreadable
 	}
+	if why := r.networks.unreadOf(s.configured); why != "" {
+		o.Unreadable[networkAttr] = why
+	}
 	for i, f := range o.Findings {
 		if f.Kind == providers.FindBroken || f.Kind == providers.FindCrashed {
 			o.Findings[i].Evidence = append(f.Evidence, p.evidence(ctx, c, s)...)

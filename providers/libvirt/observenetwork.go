@@ -64,9 +64,13 @@ func (r networkIndex) importers(n observedNetwork) []int {
 	return sorted(r.asked.networks.imports[n.UUID], r.asked.networks.imports[n.Name])
 }
 
-// called returns the planner's name of a network that a domain was put into, and its ID: its present address, or its own name.
+// called returns the planner's name of a network that a domain was put into, and its ID: its present address, or its own name. One that
+// could not be read is taken for the one that it was.
 func (r networkIndex) called(m markedNetwork) (string, providers.ID) {
 	i := slices.IndexFunc(r.seen, func(n observedNetwork) bool { return n.Name == m.Name })
+	if i < 0 && r.unread(m) != "" {
+		return r.remembered(m)
+	}
 	if i < 0 {
 		return m.Name + " (gone)", ""
 	}
@@ -82,6 +86,36 @@ func (r networkIndex) called(m markedNetwork) (string, providers.ID) {
 		return o.Address.String(), id
 	}
 	return n.Name, id
+}
+
+// unread returns why a network that a domain was put into could not be read; "": it was, or it is gone.
+func (r networkIndex) unread(m markedNetwork) string {
+	isIt := func(name string) bool { return name == m.Name }
+	if i := slices.IndexFunc(r.unknown, func(u providers.Unknown) bool { return isIt(u.Name) }); i >= 0 {
+		return fmt.Sprintf("network %s: %s", m.Name, r.unknown[i].Reason)
+	}
+	if r.partial != nil && !slices.ContainsFunc(r.seen, func(n observedNetwork) bool { return isIt(n.Name) }) {
+		return r.partial.Error()
+	}
+	return ""
+}
+
+// remembered returns the planner's name of a network that could not be read, and its ID: by the query, else by the mark of the domain.
+func (r networkIndex) remembered(m markedNetwork) (string, providers.ID) {
+	if k, known := r.asked.first(r.asked.networks.names[m.Name]); known {
+		return k.Address.String(), k.ID
+	}
+	return m.Address.String(), ""
+}
+
+// unreadOf returns why a network of a domain could not be read; "": all of them were.
+func (r networkIndex) unreadOf(d description) string {
+	for _, m := range d.places() {
+		if why := r.unread(m); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // interfaces returns the networks that vmctl put a domain into, in a spec's words.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/machine"
 )
@@ -110,12 +111,17 @@ func (j *job) isFree(ctx context.Context, p place) error {
 	return nil
 }
 
-// release removes the domain's host entries from all networks but those that it stays in.
+// release removes the domain's host entries from all networks but those that it stays in. A domain that is deleted may have one that an
+// interrupted step made. Where libvirt cannot list its networks, such as without their daemon, that keeps no other domain from going.
 func (j *job) release(ctx context.Context, stays []markedNetwork) error {
-	if had := j.seen.mark().Networks; j.Op != opDelete && len(had) == 0 && len(j.placed) == 0 {
+	wasIn := len(j.seen.mark().Networks)+len(j.placed)+len(ctyread.List(ctyread.Attr(j.Prior, networkAttr))) > 0
+	if j.Op != opDelete && !wasIn {
 		return nil
 	}
 	all, err := j.networks(ctx, j.connection)
+	if err != nil && !wasIn && ctx.Err() == nil {
+		return nil
+	}
 	if err != nil {
 		return fail(err, "release the addresses of %s", j.Name)
 	}
