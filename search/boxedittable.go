@@ -124,6 +124,9 @@ func (m model) allEdits() []editKind {
 	if !m.boxless {
 		all = slices.Concat(all, boxEditTable)
 	}
+	if !m.netless {
+		all = slices.Concat(all, networkEditTable)
+	}
 	if !m.itemless {
 		all = slices.Concat(all, itemEditTable)
 	}
