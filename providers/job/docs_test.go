@@ -23,9 +23,9 @@ func TestDocsNameEachWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := constants(t)
-	for kind, heading := range map[string]string{"Status": "## Statuses", "ErrorCode": "## Error codes of records", "CancelOutcome": "## Outcomes of a cancel"} {
+	for kind, heading := range map[string]string{"Status": "### Statuses", "ErrorCode": "### Error codes of records", "CancelOutcome": "### Outcomes of a cancel"} {
 		_, part, _ := strings.Cut(string(text), heading+"\n")
-		part, _, _ = strings.Cut(part, "\n## ")
+		part, _, _ = strings.Cut(part, "\n### ")
 		var rows []string
 		for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(part, -1) {
 			rows = append(rows, m[1])

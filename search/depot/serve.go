@@ -86,6 +86,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 // shown returns the answer to a request that changes nothing.
 func (s *server) shown(path string, r *http.Request) (any, *refusal) {
 	id, isOne := strings.CutSuffix(strings.TrimPrefix(path, "/containers/"), "/json")
+	ref, isImage := strings.CutPrefix(path, "/images/")
 	switch {
 	case path == "/_ping":
 		return "OK", nil
@@ -99,6 +100,8 @@ func (s *server) shown(path string, r *http.Request) (any, *refusal) {
 			all = append(all, map[string]any{"Id": s.c.Images[ref], "RepoTags": []string{ref}})
 		}
 		return all, nil
+	case isImage:
+		return s.image(strings.TrimSuffix(ref, "/json"))
 	case path == "/volumes":
 		all := []any{}
 		for _, name := range slices.Sorted(maps.Keys(s.c.Volumes)) {
@@ -120,6 +123,16 @@ func (s *server) shown(path string, r *http.Request) (any, *refusal) {
 	default:
 		return nil, &refusal{http.StatusNotFound, "page not found"}
 	}
+}
+
+// image returns the image of a name or an ID. None has labels.
+func (s *server) image(ref string) (any, *refusal) {
+	for name, id := range s.c.Images {
+		if slices.Contains([]string{name, "docker.io/" + name, id}, ref) {
+			return map[string]any{"Id": id, "Config": map[string]any{}}, nil
+		}
+	}
+	return nil, &refusal{http.StatusNotFound, "No such image: " + ref}
 }
 
 func (c *Container) mounts() []any {
