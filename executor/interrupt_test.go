@@ -166,7 +166,7 @@ func TestAnInterruptBeforeAReplacement(t *testing.T) {
 // What was released inside of an object is resumed although another change fails meanwhile: the object is also waited for.
 func TestAFailureLeavesNothingReleased(t *testing.T) {
 	const inner = "box \"b\" {\n  in    = vm.a\n  label = \"b\"\n}\n"
-	b := boxed(t, "")
+	b := boxed(t)
 	if summary, err := b.apply(t.Context()); err != nil || !summary.OK() {
 		t.Fatal(summary, err)
 	}

@@ -60,7 +60,7 @@ func TestReadinessOfACrashedSessionIsIgnored(t *testing.T) {
 func TestAnUnreadableConditionIsWaitedFor(t *testing.T) {
 	unread := condition.Report{Type: condition.SSHReady, Status: condition.Unknown, Reason: "Unread", Message: "the registry cannot be read"}
 	t.Run("nobody produces it", func(t *testing.T) {
-		b := boxed(t, "")
+		b := boxed(t)
 		b.must()
 		if slices.Contains(b.boxes.done, "wait_lit") {
 			t.Errorf("done %v: a step waited for what nobody produces", b.boxes.done)

@@ -270,8 +270,8 @@ func TestReportsOfARunningStep(t *testing.T) {
 }
 
 // boxed returns a bench with a VM and a box inside of it.
-func boxed(t *testing.T, more string) *bench {
-	b := newBench(t, "vm \"a\" {}\nbox \"b\" {\n  in    = vm.a\n  label = \"b\"\n"+more+"}\n")
+func boxed(t *testing.T) *bench {
+	b := newBench(t, "vm \"a\" {}\nbox \"b\" {\n  in    = vm.a\n  label = \"b\"\n}\n")
 	b.boxes = &boxes{there: map[providers.ID]*providers.Object{}}
 	b.options = planner.Options{Types: providers.Types{
 		Systems: map[string]providers.Type{"libvirt": memoryType()}, Inside: map[spec.Kind]providers.Type{box.Kind: boxType()},
@@ -282,7 +282,7 @@ func boxed(t *testing.T, more string) *bench {
 // rows E01, E02, X06: a kind with a condition that its type produces and one that nobody does. Nothing waits for the second,
 // which is not applicable, whatever a step reports.
 func TestSecondKind(t *testing.T) {
-	b := boxed(t, "")
+	b := boxed(t)
 	b.boxes.seal = condition.Report{Type: box.Sealed, Status: condition.Unknown, Reason: "Wet"}
 	summary, err := b.apply(t.Context())
 	if err != nil || !summary.OK() {
@@ -315,7 +315,7 @@ func TestSecondKind(t *testing.T) {
 
 // row E03: a box that was sealed for an earlier generation is waited for again.
 func TestStaleConditionIsWaitedFor(t *testing.T) {
-	b := boxed(t, "")
+	b := boxed(t)
 	b.must()
 	for _, o := range b.boxes.there {
 		o.Owner.Generation = 1

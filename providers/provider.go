@@ -225,7 +225,7 @@ type Object struct {
 	Attrs cty.Value
 	// Live holds the attributes whose value in the running object differs from Attrs; NilVal:
 	// none.
-	Live       cty.Value
+	Live cty.Value
 	// Unreadable has the reason for each attribute path that could not be read. "addresses" of a network stands for the addresses
 	// in use in it: one that none of the listed objects holds may be in use all the same.
 	Unreadable map[string]string

@@ -118,13 +118,8 @@ func (v vm) chosen(network string) bool {
 }
 
 // networkLabel picks a network of the model.
-func (d *drawing) networkLabel(such func(network) bool) (string, bool) {
-	var all []string
-	for _, label := range slices.Sorted(maps.Keys(d.m.networks)) {
-		if such == nil || such(d.m.networks[label]) {
-			all = append(all, label)
-		}
-	}
+func (d *drawing) networkLabel() (string, bool) {
+	all := slices.Sorted(maps.Keys(d.m.networks))
 	if len(all) == 0 {
 		return "", false
 	}
@@ -132,7 +127,7 @@ func (d *drawing) networkLabel(such func(network) bool) (string, bool) {
 }
 
 func (d *drawing) changeNetwork(change func(*network)) bool {
-	label, ok := d.networkLabel(nil)
+	label, ok := d.networkLabel()
 	if ok {
 		n := d.m.networks[label]
 		change(&n)
@@ -167,7 +162,7 @@ func (d *drawing) baseNetworks() {
 		}
 	}
 	for _, label := range slices.Sorted(maps.Keys(d.m.vms)) {
-		if in, ok := d.networkLabel(nil); ok && below(d.t, 4, "placed") > 0 {
+		if in, ok := d.networkLabel(); ok && below(d.t, 4, "placed") > 0 {
 			d.change(label, func(v *vm) { v.places = []place{{network: in}} })
 		}
 	}

@@ -13,14 +13,14 @@ var networkEditTable = []editKind{
 		return true
 	}},
 	{"drop a network", func(d *drawing) bool {
-		label, ok := d.networkLabel(nil)
+		label, ok := d.networkLabel()
 		if ok {
 			d.dropNetwork(label)
 		}
 		return ok
 	}},
 	{"network for another one", func(d *drawing) bool { // whoever was in the one is in the other
-		from, ok := d.networkLabel(nil)
+		from, ok := d.networkLabel()
 		to := d.pick(networkLabels, "label")
 		if _, there := d.m.networks[to]; there || !ok {
 			return false
@@ -56,7 +56,7 @@ var networkEditTable = []editKind{
 	}},
 	{"vm joins a network", func(d *drawing) bool {
 		label, ok := d.vmLabel("vm", nil)
-		in, there := d.networkLabel(nil)
+		in, there := d.networkLabel()
 		return ok && there && d.change(label, func(v *vm) { v.places = append(slices.Clone(v.places), place{network: in}) })
 	}},
 	{"vm leaves a network", func(d *drawing) bool {
@@ -65,7 +65,7 @@ var networkEditTable = []editKind{
 	}},
 	{"vm goes to another network", func(d *drawing) bool {
 		label, ok := d.vmLabel("vm", isPlaced)
-		to, there := d.networkLabel(nil)
+		to, there := d.networkLabel()
 		return ok && there && d.change(label, func(v *vm) { v.places = append([]place{{network: to}}, v.places[1:]...) })
 	}},
 	{"interfaces in another order", func(d *drawing) bool {

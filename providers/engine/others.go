@@ -85,7 +85,7 @@ func (j *job) othersOf(ctx context.Context, id string, recorded []string) (*othe
 		Config     struct{ Labels map[string]string }
 		HostConfig container.Resources
 	}
-	err := j.p.c.getInto(ctx, "/containers/"+id+"/json", &now)
+	err := j.p.c.getInto(ctx, "/containers/"+url.PathEscape(id)+"/json", &now)
 	if isAbsent(err) {
 		return nil, nil
 	}

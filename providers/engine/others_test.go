@@ -58,7 +58,7 @@ func TestWhatIsOfOthers(t *testing.T) {
 	}
 }
 
-// ofImage is what the engine says of an image with labels.
+// ofImage returns the answer of an engine about an image with labels.
 func ofImage(labels map[string]string) answer {
 	text, err := json.Marshal(map[string]any{"Config": map[string]any{"Labels": labels}})
 	if err != nil {
