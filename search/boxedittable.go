@@ -124,9 +124,6 @@ func (m model) allEdits() []editKind {
 	if !m.boxless {
 		all = slices.Concat(all, boxEditTable)
 	}
-	if !m.netless {
-		all = slices.Concat(all, networkEditTable)
-	}
 	if !m.itemless {
 		all = slices.Concat(all, itemEditTable)
 	}

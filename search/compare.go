@@ -66,12 +66,11 @@ func (b *harness) expectedWorld(world *planner.World) []string {
 		if v.port != 0 {
 			port = v.listens() + ":" + v.host()
 		}
-		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s in %s cmdline %s", address, name, state, cpus, disks, port, b.model.expectedPlaces(v), b.cmdline(world, v)))
+		all = append(all, fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", address, name, state, cpus, disks, port, b.cmdline(world, v)))
 	}
 	for label, d := range b.model.disks {
 		all = append(all, fmt.Sprintf("disk.%s %dMiB %s", label, d.size, d.format))
 	}
-	all = append(all, b.model.expectedNetworks()...)
 	all = append(all, b.model.expectedBoxes()...)
 	all = append(all, b.model.expectedItems()...)
 	slices.Sort(all)
@@ -136,19 +135,13 @@ func (b *harness) observedWorld(world *planner.World) []string {
 				} else if boot := part(o.Attrs, "boot"); !boot.IsNull() {
 					cmdline = text(boot, "cmdline")
 				}
-				line := fmt.Sprintf("%s %s %s cpus %s disks %v port %s in %s cmdline %s", a, name, o.State, cpus, disks, port, b.observedPlaces(&o, a), cmdline)
+				line := fmt.Sprintf("%s %s %s cpus %s disks %v port %s cmdline %s", a, name, o.State, cpus, disks, port, cmdline)
 				if other := runsOtherwise(&o, map[string]bool{"cpus": cpus == "*", "boot": cmdline == "*"}); len(other) > 0 {
 					line += fmt.Sprint(", and runs with another ", other)
 				}
 				all = append(all, line)
 			case spec.Disk:
 				all = append(all, fmt.Sprintf("%s %dMiB %s", a, number(o.Attrs, "size")>>20, o.Attrs.GetAttr("format").AsString()))
-			case spec.Network:
-				prefix := text(o.Attrs, "cidr")
-				if b.model.networks[a.Name].avoids {
-					prefix = "*"
-				}
-				all = append(all, networkLine(a.String(), prefix, isTrue(o.Attrs, "internal")))
 			case spec.Engine, spec.Image, spec.Volume, spec.Container:
 				x, wanted := b.model.items[a.Name]
 				if wanted && !b.model.isItemSeen(a.Name) { // it is still where it was, perhaps

@@ -62,9 +62,6 @@ func (d *drawing) edits(count int) {
 		if !d.m.itemless && below(d.t, 3, "in an engine") > 0 {
 			all = itemEditTable
 		}
-		if !d.m.netless && below(d.t, 2, "of networks") > 0 {
-			all = networkEditTable
-		}
 		e := all[below(d.t, len(all), "edit")]
 		if d.hasDesks() && below(d.t, 6, "around a desk") == 0 { // few edits end what is around other objects
 			e = aroundDesk
@@ -126,9 +123,6 @@ func (d *drawing) base() {
 	}
 	if !d.m.boxless {
 		d.baseBoxes()
-	}
-	if !d.m.netless {
-		d.baseNetworks()
 	}
 	if !d.m.itemless {
 		d.baseItems()
@@ -326,7 +320,7 @@ type RandomEdit struct {
 // Draw draws a spec and some edits of it. Both spec files begin with a header.
 func Draw(t *rapid.T, header string) RandomEdit {
 	d := &drawing{t: t, m: newModel()}
-	d.m.boxless, d.m.itemless, d.m.netless = true, true, true // the caller has only VMs and disks
+	d.m.boxless, d.m.itemless = true, true // the caller has only VMs and disks
 	d.base()
 	out := RandomEdit{Before: d.m.hcl(header)}
 	recorded := d.m.instances()

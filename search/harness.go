@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,9 +47,6 @@ type Host struct {
 	// AtWork leaves work at one of the desks. pick returns a number below a limit. It returns a description of the change, "" if
 	// there is no desk.
 	AtWork func(dir string, pick func(limit int) int) (string, error)
-	// Places returns the networks of VMs in a folder and who has which address there, as it is. nil: there are no such networks.
-	Places  func(dir string) (Places, error)
-	Subnets []netip.Prefix // that the host of such networks is in
 	// Break is the guard that is broken on purpose, to see the search find it. "": none.
 	Break Guard
 
@@ -101,7 +97,6 @@ type harness struct {
 	restored  map[spec.Address]bool // containers that are as they were, because their successors could not be made
 	plan      *planner.Plan         // that is carried out
 	broken    string                // what broke law 5; "": nothing
-	had       map[stay]netip.Addr   // the addresses of VMs after the last run
 	log       []string
 	ctx       context.Context //nolint:containedctx // of the whole case
 }
@@ -257,7 +252,6 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 		b.showPlan(plan)
 		b.checkPanics(world)
 		b.checkPlan(plan, world)
-		b.checkExhausted(plan)
 		b.checkDeterministic(plan, c, s, o)
 		for _, c := range plan.Changes {
 			if c.Action != providers.NoOp && c.Blocked == nil {
@@ -270,16 +264,13 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 		}
 		if out.ok {
 			letGo := b.letGo()
-			theirs, placed, recorded := b.unmanaged(letGo), b.places(), b.store.snapshot
+			theirs := b.unmanaged(letGo)
 			if err := j.Append(b.ctx, plan.Moves(moves)...); errors.Is(err, errKilled) {
 				out.killed, out.ok = true, false
 				b.must(world.Close())
 				break
 			}
 			moves = nil
-			for _, m := range b.model.moved {
-				b.follow(b.parse(m[0]), b.parse(m[1]))
-			}
 			b.goOn()
 			work := b.work(true)
 			other := b.readConcurrently(c, o, j.Snapshot)
@@ -290,9 +281,6 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 				Watch: func(e executor.Event) {
 					b.onEvent(e)
 					other.onEvent()
-					if b.host.Places != nil && isChange(e) {
-						b.checkTwice(placed)
-					}
 					if e.Failure != nil && e.Failure.Code == "panic" {
 						b.failf("1", "%s %s: %v", e.Step.Op, e.Step.Address, e.Failure)
 					}
@@ -317,7 +305,6 @@ func (b *harness) apply(excludes []spec.Address) outcome {
 				b.checkDown(plan, summary)
 			}
 			b.checkUnmanaged(theirs, letGo)
-			b.checkPlaces(placed, recorded)
 			b.checkWork(work)
 			if other.wrong != nil {
 				b.failf("6", "%v", other.wrong)
@@ -425,24 +412,19 @@ func (b *harness) showPlan(p *planner.Plan) {
 	}
 }
 
-func (b *harness) parse(address string) spec.Address {
-	b.t.Helper()
-	a, err := spec.ParseAddress(address)
-	b.must(err)
-	return a
-}
-
 // moveRecords moves records, as `state mv` does.
 func (b *harness) moveRecords(moves [][2]string) {
 	b.t.Helper()
 	for i, m := range moves {
-		from, to := b.parse(m[0]), b.parse(m[1])
+		from, err := spec.ParseAddress(m[0])
+		b.must(err)
+		to, err := spec.ParseAddress(m[1])
+		b.must(err)
 		r, there := b.store.snapshot.Records[from]
 		if _, taken := b.store.snapshot.Records[to]; !there || taken {
 			continue
 		}
 		b.say("state mv %s %s", from, to)
-		b.follow(from, to)
 		b.store.snapshot = b.store.snapshot.With(state.Entry{
 			Kind: state.Note, Op: state.Moved, Run: "mv", Step: i, From: from, Address: to, ID: r.ID, Name: r.Name,
 		})

@@ -14,21 +14,18 @@ import (
 
 // model is a spec as the search draws it. Labels are the keys of its maps.
 type model struct {
-	vms   map[string]vm
-	disks map[string]disk
-	boxes map[string]boxBlock
-	items map[string]item
-
-	networks map[string]network
-	moved    [][2]string // from and to, as a spec writes them
-	removed  []string    // addresses that their removed block lets go of
-	ended    []string    // addresses that their removed block destroys
-	imports  [][2]string // addresses, and the names of objects that others made
+	vms     map[string]vm
+	disks   map[string]disk
+	boxes   map[string]boxBlock
+	items   map[string]item
+	moved   [][2]string // from and to, as a spec writes them
+	removed []string    // addresses that their removed block lets go of
+	ended   []string    // addresses that their removed block destroys
+	imports [][2]string // addresses, and the names of objects that others made
 
 	provider string // that every block refers to
 	boxless  bool   // there are no boxes and desks
 	itemless bool   // there are no engines
-	netless  bool   // there are no networks of VMs
 }
 
 // vm is a vm block. With keys it has a for_each.
@@ -44,7 +41,6 @@ type vm struct {
 	ip      string   // host_ip of that; "": the default
 	after   []string // depends_on: labels of vms
 	box     string   // depends_on: the label of a box, too; "": of none
-	places  []place  // its interfaces in networks
 
 	keys   []string          // of for_each, sorted
 	byKey  map[string]string // key -> the label of its disk; nil: the instances have none
@@ -68,7 +64,7 @@ type disk struct {
 }
 
 func newModel() model {
-	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, boxes: map[string]boxBlock{}, items: map[string]item{}, networks: map[string]network{}}
+	return model{provider: "provider.sim.here", vms: map[string]vm{}, disks: map[string]disk{}, boxes: map[string]boxBlock{}, items: map[string]item{}}
 }
 
 // modelFor returns an empty model for a host.
@@ -77,19 +73,18 @@ func modelFor(h Host) model {
 	m.provider = "provider." + h.Type.Name + ".here"
 	_, boxes := h.Inside[box.Kind]
 	_, engines := h.Inside[spec.Engine]
-	m.boxless, m.itemless, m.netless = !boxes, !engines, h.Places == nil
+	m.boxless, m.itemless = !boxes, !engines
 	return m
 }
 
 func (m model) clone() model {
 	c := model{
-		provider: m.provider, boxless: m.boxless, itemless: m.itemless, netless: m.netless, items: maps.Clone(m.items), networks: maps.Clone(m.networks),
+		provider: m.provider, boxless: m.boxless, itemless: m.itemless, items: maps.Clone(m.items),
 		vms: maps.Clone(m.vms), disks: maps.Clone(m.disks), boxes: maps.Clone(m.boxes),
 		moved: slices.Clone(m.moved), removed: slices.Clone(m.removed), ended: slices.Clone(m.ended), imports: slices.Clone(m.imports),
 	}
 	for label, v := range c.vms {
 		v.disks, v.after, v.keys, v.byKey = slices.Clone(v.disks), slices.Clone(v.after), slices.Clone(v.keys), maps.Clone(v.byKey)
-		v.places = slices.Clone(v.places)
 		c.vms[label] = v
 	}
 	return c
@@ -112,11 +107,8 @@ func (m model) hcl(header string) string {
 		writeLifecycle(&b, lifecycle{keep: d.keep})
 		b.WriteString("}\n")
 	}
-	for _, label := range slices.Sorted(maps.Keys(m.networks)) {
-		m.networks[label].write(&b, label, m.provider)
-	}
 	for _, label := range slices.Sorted(maps.Keys(m.vms)) {
-		m.vms[label].write(&b, label, m)
+		m.vms[label].write(&b, label, m.provider)
 	}
 	for _, label := range m.boxLabels(nil) {
 		m.boxes[label].write(&b, label)
@@ -139,8 +131,8 @@ func (m model) hcl(header string) string {
 	return b.String()
 }
 
-func (v vm) write(b *strings.Builder, label string, m model) {
-	fmt.Fprintf(b, "vm %q {\n  provider = %s\n", label, m.provider)
+func (v vm) write(b *strings.Builder, label, provider string) {
+	fmt.Fprintf(b, "vm %q {\n  provider = %s\n", label, provider)
 	switch {
 	case v.byKey != nil:
 		b.WriteString("  for_each = {\n")
@@ -166,7 +158,6 @@ func (v vm) write(b *strings.Builder, label string, m model) {
 	for _, d := range v.disks {
 		fmt.Fprintf(b, "  additional_disk {\n    disk = disk.%s\n  }\n", d)
 	}
-	m.writePlaces(b, v)
 	if v.port != 0 {
 		fmt.Fprintf(b, "  port_forward {\n    guest   = 80\n    host    = %q\n    host_ip = %q\n  }\n", v.host(), v.listens())
 	}
@@ -287,7 +278,7 @@ func (m model) valid() bool {
 			}
 		}
 	}
-	if !m.boxesAreValid() || !m.itemsAreValid() || !m.networksAreValid() {
+	if !m.boxesAreValid() || !m.itemsAreValid() {
 		return false
 	}
 	for _, move := range m.moved {

@@ -17,8 +17,6 @@ var (
 	containerLabels = []string{"n", "o", "u"}
 	itemNames       = []string{"aa", "bb", "cc"}
 	containerStates = []string{"running", "running", "created", "paused"}
-	networkLabels   = []string{"p", "q"}
-	prefixes        = []string{"10.0.0.0/28", "10.0.0.16/28", "10.0.1.0/28"}
 	vmNames         = []string{"n1", "n2", "n3"}
 	vmAttrs         = []string{"address", "id", "name", "ssh_port"}
 	ports           = []int{8081, 8082, autoPort, 0}

@@ -107,7 +107,7 @@ func (l *tally) survey() {
 	}
 }
 
-var volatilePattern = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|network\.[pq]|box\.[f-i]|desk\.[vw]|engine\.[st]|image\.[jk]|volume\.[lm]|container\.[nou]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
+var volatilePattern = regexp.MustCompile(`vm\.[a-e](\["k."\])?|disk\.[xyz]|box\.[f-i]|desk\.[vw]|engine\.[st]|image\.[jk]|volume\.[lm]|container\.[nou]|n[123]|demo\.[a-z]|[0-9a-f]{8}-[0-9a-f-]*`)
 
 // signature returns the same text for violations that differ only in names and IDs.
 func signature(what string) string {

@@ -332,7 +332,6 @@ func copyVM(path string) (string, error) {
 	if c, ok := f["config"].(map[string]any); ok {
 		delete(c, "disks")
 		delete(c, "forwards")
-		delete(c, "networks")
 	}
 	if content, err = json.Marshal(f); err != nil {
 		return "", err
