@@ -55,19 +55,18 @@ func (p *Engines) wantsServing(want, policy cty.Value) bool {
 	return p.inVM() && want != cty.NilVal && !isContainerd(want) && (ctyread.True(policy, "serve") || contextName(want) != "")
 }
 
-// shortOf returns a short text that only this data directory has for a text.
-func (p *Engines) shortOf(text string) string {
-	sum := sha256.Sum256([]byte(p.settings.Dir + "\x00" + text))
+// shortOf returns a short text that only these texts have.
+func shortOf(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
 	return hex.EncodeToString(sum[:6])
 }
 
 // servedAt returns the path of the socket of this host at which an engine of a VM is served. Where that of the data directory is too
 // long, it is in a folder of this user beside other temporary files.
 func (p *Engines) servedAt(id providers.ID) string {
-	name := p.shortOf(string(id)) + ".sock"
-	path := filepath.Join(p.servingFolder(), name)
+	path := filepath.Join(p.servingFolder(), shortOf(string(id))+".sock")
 	if len(path) > longestSocket {
-		path = filepath.Join("/tmp", "vmctl-"+strconv.Itoa(os.Getuid()), name)
+		path = filepath.Join("/tmp", "vmctl-"+strconv.Itoa(os.Getuid()), shortOf(p.settings.Dir, string(id))+".sock")
 	}
 	return path
 }
@@ -76,7 +75,7 @@ func (p *Engines) servedAt(id providers.ID) string {
 func (p *Engines) servingFolder() string { return filepath.Join(p.settings.Dir, "served") }
 
 func (p *Engines) servingPath(id providers.ID) string {
-	return filepath.Join(p.servingFolder(), p.shortOf(string(id))+".json")
+	return filepath.Join(p.servingFolder(), shortOf(string(id))+".json")
 }
 
 // clientHost returns the value of DOCKER_HOST that leads to an engine from this host, if it is served.
