@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,7 @@ func served(t *testing.T, endpoint string) []process.Identity {
 // with its engine.
 //
 // row E58, of an engine in a simulated VM
+// row L46, of an engine in a VM
 // row E44, of an engine in a VM
 func TestServe(t *testing.T) {
 	const inVM = `
@@ -41,6 +43,33 @@ output "endpoint" {
 	p := projectOf(t, sharedDaemon(t), inVM+strings.NewReplacer("host ", "vm    = vm.dev\n  serve = true\n  host ", "SOCKET", "INSIDE").Replace(main))
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	p.run(0, "apply", "--auto-approve", "--target=vm.dev")
+	ready := func(want string) {
+		t.Helper()
+		var doc struct {
+			Resources []struct {
+				Address    string
+				State      string
+				Conditions []struct{ Type, Status, Reason string }
+			}
+		}
+		if err := json.Unmarshal([]byte(p.run(0, "status", "--json")), &doc); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, r := range doc.Resources {
+			got[r.Address] = r.State
+			for _, c := range r.Conditions {
+				got[r.Address+" "+c.Type] = c.Status
+				if c.Type == "engine.ready" && c.Status != "true" && c.Reason == "" {
+					t.Error("the engine is not ready, and no reason is given")
+				}
+			}
+		}
+		if got["vm.dev"] != "running" || got["engine.here engine.ready"] != want {
+			t.Errorf("the conditions are %v, want a VM that runs and an engine that is ready: %s", got, want)
+		}
+	}
+	ready("false")
 	root := strings.TrimSpace(p.run(0, "vm", "exec", "dev", "--", "pwd"))
 	inside := filepath.Join(root, "s") // the path of a socket has at most 107 bytes
 	if err := os.Symlink(p.d.socket(), inside); err != nil {
@@ -48,6 +77,7 @@ output "endpoint" {
 	}
 	p.edit("INSIDE", inside)
 	p.applies()
+	ready("true")
 	endpoint := strings.TrimSpace(p.run(0, "output", "endpoint"))
 	answers := func() {
 		t.Helper()
