@@ -17,12 +17,12 @@ import (
 // simServed is an engine in a VM that is served on this host.
 const simServed = simVM + `engine "here" {
   vm    = vm.dev
-  host  = "unix://@HOME/e"
+  host  = "unix://@HOME/d/sim-here/homes/7919b97e1372/e"
   serve = true
 }
 `
 
-// engine runs what answers as a container engine that has nothing.
+// engine makes a VM, and runs what answers in it as a container engine that has nothing.
 func (s *crashSite) engine() {
 	s.t.Helper()
 	path := filepath.Join(s.home, "e")
@@ -41,6 +41,15 @@ func (s *crashSite) engine() {
 	server.Listener = socket
 	server.Start()
 	s.t.Cleanup(server.CloseClientConnections)
+	s.write(simVM)
+	s.must("apply", "--auto-approve")
+	inside, err := filepath.Glob(filepath.Join(s.data, "sim-here", "homes", "*"))
+	if err != nil || len(inside) != 1 {
+		s.t.Fatalf("the insides of the VM: %v, %v", inside, err)
+	}
+	if err := os.Symlink(path, filepath.Join(inside[0], "e")); err != nil {
+		s.t.Fatal(err)
+	}
 	s.t.Cleanup(func() { _ = server.Config.Close() }) //nolint:errcheck // its folder may be gone
 }
 

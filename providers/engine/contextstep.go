@@ -171,7 +171,7 @@ func (j *connecting) broken(ctx context.Context, name string) (string, error) {
 	if !isSocket || host == j.p.clientHost(j.Object, j.socket) {
 		return "", nil
 	}
-	err := probe(ctx, path)
+	err := j.p.probe(ctx, path)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}

@@ -124,7 +124,7 @@ func (p *Engines) unserved(ctx context.Context, id providers.ID, socket string) 
 	if verdict, reason := (process.Host{}).Verify(s.Process); verdict != process.Match {
 		return "the process that serves it on this host is " + string(verdict) + ": " + reason
 	}
-	if err := probe(ctx, p.servedAt(id)); err != nil {
+	if err := p.probe(ctx, p.servedAt(id)); err != nil {
 		return fmt.Sprintf("the process that serves it on this host (pid %d) does not work: %v", s.Process.PID, err)
 	}
 	return ""
@@ -297,11 +297,10 @@ func (j *connecting) unserve(ctx context.Context) (*guard.Outcome, error) {
 }
 
 // probe asks the engine at a socket of this host for a sign of life.
-func probe(ctx context.Context, path string) error {
+func (p *Engines) probe(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "unix", path)
+	conn, err := p.dialHere(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -332,4 +331,17 @@ func (s *steps) dueSteps() bool {
 		s.serveStep(due.Op, providers.PhaseChange, s.now)
 	}
 	return len(s.change.Due) > 0
+}
+
+// dialHere connects to a socket of this host.
+func (p *Engines) dialHere(ctx context.Context, path string) (net.Conn, error) {
+	if p.inVM() {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "unix", path)
+	}
+	g, err := p.settings.Via.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Dial(ctx, "unix", path)
 }
