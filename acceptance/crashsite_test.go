@@ -274,15 +274,17 @@ func (s *crashSite) world(o operation) map[string]int {
 	if o.repo {
 		s.work(all)
 	}
-	if !o.renews {
+	if !o.renews && !o.engine {
 		return all
 	}
 	renamed := map[string]int{}
 	for what, n := range all {
-		renamed[objectID.ReplaceAllString(what, "ID")] += n
+		renamed[engineID.ReplaceAllString(objectID.ReplaceAllString(what, "ID"), "ID")] += n
 	}
 	return renamed
 }
+
+var engineID = regexp.MustCompile(`\b[0-9a-f]{12}\b`) // of an engine, which depends on the path of its socket
 
 var objectID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-([0-9a-f]{12}|N)`) // N: as name has it
 
