@@ -34,6 +34,7 @@ import (
 //	kill9-of PATH…        ends the processes of this home with an argument that ends in /PATH at once
 //	kill9-exec            ends the vm exec of this home at once
 //	user-git              is git as the test's user (a program)
+//	user-sh               is a shell as the test's user (a program)
 //	nothing-left          demands that no QEMU of this home runs
 //	hold-port             listens on a free port of loopback, sets PORT to it, until free-port
 //	free-port             frees it
@@ -105,10 +106,14 @@ func setup(env *testscript.Env) error {
 	} else if err := asUser(home, "user-git", git); err != nil {
 		return err
 	}
-	if sleep, err := exec.LookPath("sleep"); err != nil {
-		return err
-	} else if err := asUser(home, "sleep", sleep); err != nil {
-		return err
+	for name, program := range map[string]string{"user-sh": "sh", "sleep": "sleep"} {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			return err
+		}
+		if err := asUser(home, name, path); err != nil {
+			return err
+		}
 	}
 	if err := asUser(home, "limactl", "env "+limaEnvironment(home)+" "+shared.limactl); err != nil {
 		return err

@@ -27,7 +27,7 @@ func reported(status condition.Status, generation uint64) condition.Condition {
 //
 // row X06
 // row E03
-// row E02, of waits
+// row E02, of waits of each generation
 func TestOutcomes(t *testing.T) {
 	const target = 4
 	terminal := reported(condition.False, 0)

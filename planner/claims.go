@@ -32,16 +32,17 @@ type holding struct {
 	claim  providers.Claim
 	object *providers.Object
 	up     bool
+	system *System // that the object is in
 }
 
-// holdings lists the claims of an object.
-func holdings(o *providers.Object) []holding {
+// holdings lists the claims of an object of a system.
+func holdings(s *System, o *providers.Object) []holding {
 	var all []holding
 	for _, c := range o.Holds {
-		all = append(all, holding{c, o, false})
+		all = append(all, holding{c, o, false, s})
 	}
 	for _, c := range o.HoldsUp {
-		all = append(all, holding{c, o, true})
+		all = append(all, holding{c, o, true, s})
 	}
 	return all
 }
@@ -52,10 +53,18 @@ func (h holding) concerns(t claimant, c *Change) bool {
 	return h.claim.Overlaps(t.claim) && (h.up || c.Object == nil || !slices.Contains(c.Object.Holds, t.claim))
 }
 
-// claimGroup identifies the claims of one system that can overlap.
+// claimGroup identifies the claims of one system, or of this host, that can overlap.
 type claimGroup struct {
-	system string
+	system string // "": this host, for claims of all systems
 	claim  providers.Claim
+}
+
+// groupOf returns the group of a claim that is made in a system.
+func groupOf(system string, c providers.Claim) claimGroup {
+	if c.OnThisHost() {
+		system = ""
+	}
+	return claimGroup{system, c.Group()}
 }
 
 func compareGroups(a, b claimGroup) int {
@@ -75,13 +84,13 @@ func (o *orderer) handovers() handovers {
 		c := &o.plan.Changes[i]
 		for _, s := range o.made[i] {
 			for _, claim := range s.Takes {
-				group := claimGroup{c.systemOf(s), claim.Group()}
+				group := groupOf(c.systemOf(s), claim)
 				h.takers[group] = append(h.takers[group], claimant{claim, i, s})
 			}
 		}
 		for _, s := range o.steps(i) {
 			for _, claim := range s.Frees {
-				group := claimGroup{c.systemOf(s), claim.Group()}
+				group := groupOf(c.systemOf(s), claim)
 				h.freers[group] = append(h.freers[group], claimant{claim, i, s})
 			}
 		}
@@ -89,8 +98,8 @@ func (o *orderer) handovers() handovers {
 	for _, system := range o.world.Systems() {
 		for i := range system.Inventory.Objects {
 			object := &system.Inventory.Objects[i]
-			for _, held := range holdings(object) {
-				group := claimGroup{system.Key, held.claim.Group()}
+			for _, held := range holdings(system, object) {
+				group := groupOf(system.Key, held.claim)
 				h.holders[group] = append(h.holders[group], held)
 			}
 		}
@@ -148,7 +157,7 @@ func (o *orderer) handOver(h handovers, group claimGroup, t claimant, held holdi
 		return false
 	}
 	i, planned := o.objects[held.object]
-	if o.endsWithParent(group.system) {
+	if !held.claim.OnThisHost() && o.endsWithParent(group.system) {
 		return !planned && t.ends() && o.leave(t.change)
 	}
 	if planned && o.sinkFrees(i, held.claim) || h.unlocks(group, held.claim) {
@@ -226,7 +235,7 @@ func (o *orderer) keepYields() bool {
 			continue
 		}
 		kept := slices.DeleteFunc(slices.Clone(c.Yields), func(claim providers.Claim) bool {
-			return !slices.ContainsFunc(h.takers[claimGroup{c.System, claim.Group()}], func(t claimant) bool {
+			return !slices.ContainsFunc(h.takers[groupOf(c.System, claim)], func(t claimant) bool {
 				return t.change != i && o.plan.Changes[t.change].Blocked == nil && t.claim.Overlaps(claim)
 			})
 		})
@@ -241,7 +250,7 @@ func (o *orderer) keepYields() bool {
 // heldBlock returns the block of a change whose claim another object holds.
 func (o *orderer) heldBlock(t claimant, held holding) Block {
 	c := &o.plan.Changes[t.change]
-	holder := describe(o.world.System(c.System), held.object)
+	holder := describe(held.system, held.object)
 	var by spec.Address
 	cause, reason, next := CauseForeign, "", providers.Say("choose another in the block of "+c.Address.String()+", or free it first")
 	ours := MarkingOf(held.object, o.plan.Project) == Ours

@@ -145,11 +145,11 @@ func (o *orderer) handed() {
 	for _, n := range o.nodes {
 		system := n.step.System
 		for _, c := range n.step.Takes {
-			group := claimGroup{system, c.Group()}
+			group := groupOf(system, c)
 			takers[group] = append(takers[group], n)
 		}
 		for _, c := range n.step.Frees {
-			group := claimGroup{system, c.Group()}
+			group := groupOf(system, c)
 			freers[group] = append(freers[group], n)
 		}
 	}

@@ -341,8 +341,8 @@ func (o *orderer) waiters() bool {
 			}
 		}
 		if c.Object != nil {
-			for _, held := range holdings(c.Object) {
-				for _, t := range takers[claimGroup{c.System, held.claim.Group()}] {
+			for _, held := range holdings(o.world.System(c.System), c.Object) {
+				for _, t := range takers[groupOf(c.System, held.claim)] {
 					if held.concerns(t, &o.plan.Changes[t.change]) {
 						all = append(all, t.change)
 					}

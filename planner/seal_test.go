@@ -1,6 +1,10 @@
 package planner_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,6 +105,74 @@ func TestSealLeavesReasonsOut(t *testing.T) {
 	}
 	if got := effect(providers.MarkEdit{}, providers.Verdict{Applies: providers.Live}); got == one {
 		t.Error("keys that apply in another way make no other effect")
+	}
+}
+
+// The files that the system of a change reads, such as those of a module, are named where they differ, by their paths alone: a
+// file may hold a secret.
+func TestSealNamesTheFilesThatDiffer(t *testing.T) {
+	const another = "vm.a is not what it was, or would not become what was planned"
+	const covers = "vm.a: a plan covers every file below the folder of its module: what writes there while it is planned has to write elsewhere"
+	key := newKey(t)
+	sealOf := func(t *testing.T, key state.DigestKey, reads map[string]string) planner.Seal {
+		t.Helper()
+		s := sceneOf(t, "vm \"a\" {\n  memory = \"512MiB\"\n}\n", nil)
+		s.system(here).preview = func(providers.Change) (*providers.Preview, error) {
+			return &providers.Preview{Basis: fmt.Sprint(reads), Reads: reads}, nil
+		}
+		p, err := s.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := p.Seal(s.state, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(sealed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, digest := range reads {
+			if strings.Contains(string(text), digest) {
+				t.Errorf("the seal has the digest of %s, which tells whether a guess at the file is right:\n%s", path, text)
+			}
+		}
+		return sealed
+	}
+	before := map[string]string{"b.tf": "digest-1", "a.tf": "digest-2", "same.tf": "digest-3", "old.tf": "digest-1"}
+	for _, test := range []struct {
+		name     string
+		was, now map[string]string
+		keys     [2]state.DigestKey
+		want     []string
+	}{
+		{name: "nothing", was: before, now: maps.Clone(before), keys: [2]state.DigestKey{key, key}},
+		{
+			name: "other, new and gone", was: before, keys: [2]state.DigestKey{key, key},
+			now: map[string]string{"b.tf": "digest-4", "a.tf": "digest-5", "same.tf": "digest-3", "new.tf": "digest-1"},
+			want: []string{
+				another, "vm.a: the file a.tf has changed since", "vm.a: the file b.tf has changed since",
+				"vm.a: the file new.tf is new", "vm.a: the file old.tf is gone", covers,
+			},
+		},
+		{
+			name: "two files change places", was: map[string]string{"a.tf": "digest-1", "b.tf": "digest-2"}, keys: [2]state.DigestKey{key, key},
+			now: map[string]string{"a.tf": "digest-2", "b.tf": "digest-1"},
+			want: []string{
+				another, "vm.a: the file a.tf has changed since", "vm.a: the file b.tf has changed since", covers,
+			},
+		},
+		{name: "none was read", was: nil, now: before, keys: [2]state.DigestKey{key, key}, want: []string{another}},
+		{name: "none is read now", was: before, now: nil, keys: [2]state.DigestKey{key, key}, want: []string{another}},
+		{name: "no key when it was planned", was: before, now: map[string]string{"b.tf": "digest-4"}, keys: [2]state.DigestKey{{}, key}, want: []string{another}},
+		{name: "no key now", was: before, now: map[string]string{"b.tf": "digest-4"}, keys: [2]state.DigestKey{key, {}}, want: []string{another}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			was, now := sealOf(t, test.keys[0], test.was), sealOf(t, test.keys[1], test.now)
+			if d := cmp.Diff(test.want, was.Differs(now)); d != "" {
+				t.Errorf("what differs (-want +got):\n%s", d)
+			}
+		})
 	}
 }
 

@@ -31,6 +31,13 @@ func AddressClaim(network string, ip netip.Addr) Claim {
 
 const ofNetwork = " of "
 
+// ClaimMount is the kind of claims on folders of this host at which something is mounted. Their keys are absolute paths. They exclude
+// each other if they are equal or one lies in the other, whatever the systems of their holders are.
+const ClaimMount = "mount folder"
+
+// OnThisHost reports whether a claim is one on this host, on which objects of all systems agree.
+func (c Claim) OnThisHost() bool { return c.Kind == ClaimMount }
+
 // AddressIn returns the address and the name of the network of a claim on an address; zero: it is a claim of another kind.
 func (c Claim) AddressIn() (ip netip.Addr, network string) {
 	if c.Kind != ClaimAddress {
@@ -52,10 +59,13 @@ type Claim struct{ Kind, Key string }
 func (c Claim) String() string { return c.Kind + " " + c.Key }
 
 // Overlaps reports whether two claims exclude each other. A claim on a port at every address
-// excludes the claims on that port at each address.
+// excludes the claims on that port at each address, one on a mount folder those in that folder.
 func (c Claim) Overlaps(other Claim) bool {
 	if c == other {
 		return true
+	}
+	if c.Kind == ClaimMount {
+		return other.Kind == ClaimMount && (holdsPath(c.Key, other.Key) || holdsPath(other.Key, c.Key))
 	}
 	return c.Group() == other.Group() && (c.everywhere() || other.everywhere() || c.isAt(other))
 }
@@ -72,8 +82,17 @@ func (c Claim) isAt(other Claim) bool {
 	return err == nil && otherErr == nil && ip.Unmap() == otherIP.Unmap()
 }
 
+// holdsPath reports whether a folder is another one, or around it.
+func holdsPath(folder, path string) bool {
+	rest, in := strings.CutPrefix(path, strings.TrimSuffix(folder, "/"))
+	return in && (rest == "" || rest[0] == '/')
+}
+
 // Group returns a key that all overlapping claims share.
 func (c Claim) Group() Claim {
+	if c.Kind == ClaimMount {
+		return Claim{Kind: c.Kind}
+	}
 	if _, port, ok := c.port(); ok {
 		return Claim{Kind: c.Kind, Key: port}
 	}

@@ -87,6 +87,9 @@ func realPath(path string) string {
 	return filepath.Join(realPath(parent), filepath.Base(path))
 }
 
+// mountClaim returns the claim on the folder of this host at which a workspace is mounted.
+func mountClaim(path string) providers.Claim { return providers.Claim{Kind: providers.ClaimMount, Key: path} }
+
 // server returns the name of a workspace in the list of mounts of this host.
 func server(id providers.ID) string { return "vmctl-" + string(id) }
 
@@ -135,12 +138,22 @@ func (p *Provider) mountDue(w *seen, policy cty.Value) *providers.Due {
 	case want == nil:
 		return nil
 	case w.Mount == nil:
-		return &providers.Due{Op: opMount, Reason: fmt.Sprintf("its folder is not mounted at %s", want.Path)}
+		return &providers.Due{Op: opMount, Reason: fmt.Sprintf("its folder is not mounted at %s", want.Path), Access: p.mountable(want.Path)}
 	}
 	if why := w.remount(*want); why != "" {
 		return &providers.Due{Op: opRemount, Reason: why, Access: true}
 	}
 	return nil
+}
+
+// mountable reports whether this host can mount a workspace at a path now. Where it cannot, who enters a workspace is not kept
+// waiting for the mount.
+func (p *Provider) mountable(path string) bool {
+	if sshfs.Supported() != nil || len(p.mountHost().Missing()) > 0 {
+		return false
+	}
+	_, err := missingFolders(path)
+	return err == nil
 }
 
 // remount returns the reason why a mount is to be made anew; "": it is as wanted.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
@@ -27,6 +28,39 @@ func (s *steps) mountStep(op string, phase providers.Phase, id providers.ID) {
 	if block := mountBlock(s.Change.Policy); op != opUnmount && !ctyread.True(block, "required") {
 		step.Class = providers.Diagnostic
 	}
+	if op != opMount {
+		step.Frees = s.mountHeld()
+	}
+	if op != opUnmount && s.mount != (providers.Claim{}) {
+		step.Takes = []providers.Claim{s.mount}
+	}
+}
+
+// mountDue adds the steps of what is due about the mount. A folder that another workspace takes is given up before anything is
+// mounted.
+func (s *steps) mountDue(op string) {
+	yields := slices.ContainsFunc(s.mountHeld(), func(c providers.Claim) bool { return slices.Contains(s.Change.Yields, c) })
+	if !yields || op == opMount {
+		s.mountStep(op, providers.PhaseChange, s.Change.ID)
+		return
+	}
+	s.mountStep(opUnmount, providers.PhaseFree, s.Change.ID)
+	if op == opRemount {
+		s.mountStep(opMount, providers.PhaseChange, s.Change.ID)
+	}
+}
+
+// mountHeld returns the claim on the folder at which the workspace is mounted, if it is.
+func (s *steps) mountHeld() (all []providers.Claim) {
+	if s.Change.Object == nil {
+		return nil
+	}
+	for _, c := range s.Change.Object.Holds {
+		if c.Kind == providers.ClaimMount {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // unmounts adds the step that ends the mount of a workspace, if it has one.
@@ -109,7 +143,11 @@ func (t *task) mountAt(ctx context.Context, want wantedMount) error {
 	if err != nil {
 		return err
 	}
-	note := mountNote{Path: want.Path, Options: want.Options, Made: made}
+	around, err := t.p.madeAround(want.Path)
+	if err != nil {
+		return err
+	}
+	note := mountNote{Path: want.Path, Options: want.Options, Made: append(slices.Clip(made), around...)}
 	if err := t.p.writeNote(t.Object, note); err != nil {
 		return err
 	}

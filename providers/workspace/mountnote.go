@@ -28,7 +28,11 @@ func (p *Provider) notePath(id providers.ID) string {
 
 // readNote reads the note about the mount of a workspace; nil: there is none.
 func (p *Provider) readNote(id providers.ID) (*mountNote, error) {
-	text, err := os.ReadFile(p.notePath(id))
+	return readNoteFile(p.notePath(id))
+}
+
+func readNoteFile(path string) (*mountNote, error) {
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -37,9 +41,37 @@ func (p *Provider) readNote(id providers.ID) (*mountNote, error) {
 	}
 	n := &mountNote{}
 	if err := json.Unmarshal(text, n); err != nil {
-		return nil, fmt.Errorf("read what is known about a mount: %s: %w", p.notePath(id), err)
+		return nil, fmt.Errorf("read what is known about a mount: %s: %w", path, err)
 	}
 	return n, nil
+}
+
+// madeAround returns the folders around a path that were made for other mounts, the innermost first: the last mount in them removes
+// them. The other workspaces may be in other VMs, whose notes are in the folders beside.
+func (p *Provider) madeAround(path string) (made []string, err error) {
+	notes, err := filepath.Glob(filepath.Join(filepath.Dir(p.settings.Dir), "*", filepath.Base(p.noteFolder()), "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	others := map[string]bool{}
+	for _, file := range notes {
+		n, err := readNoteFile(file)
+		if err != nil {
+			return nil, err
+		}
+		if n == nil { // it went meanwhile
+			continue
+		}
+		for _, folder := range n.Made {
+			others[folder] = true
+		}
+	}
+	for at := filepath.Dir(path); at != filepath.Dir(at); at = filepath.Dir(at) {
+		if others[at] {
+			made = append(made, at)
+		}
+	}
+	return made, nil
 }
 
 func (p *Provider) writeNote(id providers.ID, n mountNote) error {

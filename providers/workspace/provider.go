@@ -111,6 +111,9 @@ func (p *Provider) object(w *seen) providers.Object {
 		Attrs: cty.ObjectVal(p.values(w)), Holds: []providers.Claim{claim(w.Path)}, Unreadable: map[string]string{},
 		Dirty: w.dirt(), Fingerprint: fingerprint(w),
 	}
+	if at := w.mountedAt(); at != "" {
+		o.Holds = append(o.Holds, mountClaim(at))
+	}
 	if w.Owner != nil && w.Owner.Of != w.ID {
 		o.Findings = append(o.Findings, providers.Finding{
 			Kind: providers.FindCopy, Object: w.Name, Address: w.Owner.Address, Action: "left alone",
@@ -197,7 +200,10 @@ func fingerprint(w *seen) string {
 
 // Steps implements providers.Provider.
 func (p *Provider) Steps(c providers.Change) ([]providers.Step, error) {
-	s := steps{machine.Steps{Change: c, Words: words, Timeout: timeout}}
+	s := steps{Steps: machine.Steps{Change: c, Words: words, Timeout: timeout}}
+	if want, err := p.wantedMount(c.Policy); err == nil && want != nil { // else its step fails
+		s.mount = mountClaim(want.Path)
+	}
 	if (c.Action == providers.Destroy || c.Action == providers.ReplaceIt) && c.Object != nil && !c.Ends {
 		if problem := p.holdsMounts(c.Object.ID); problem != nil {
 			return nil, problem
@@ -257,7 +263,10 @@ const (
 )
 
 // steps collects the steps of a change.
-type steps struct{ machine.Steps }
+type steps struct {
+	machine.Steps
+	mount providers.Claim // of the mount that the block wants; zero: it wants none
+}
 
 func (s *steps) make() {
 	step := s.Add(opMake, providers.PhaseMake, s.Change.ID)

@@ -208,7 +208,7 @@ func (s *steps) due() {
 		if i := slices.IndexFunc(hooks, func(h hook) bool { return opHook(h.name) == d.Op }); i >= 0 {
 			s.hookStep(hooks[i], providers.PhaseChange, s.Change.ID)
 		} else if slices.Contains([]string{opMount, opRemount, opUnmount}, d.Op) {
-			s.mountStep(d.Op, providers.PhaseChange, s.Change.ID)
+			s.mountDue(d.Op)
 		} else if d.Op != opWrite || !s.Change.Alters() { // else it is written already
 			s.Add(d.Op, providers.PhaseChange, s.Change.ID)
 		}

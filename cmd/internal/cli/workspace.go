@@ -126,7 +126,11 @@ func (a *app) present(w enteredWorkspace, inside spec.Address) error {
 	}
 	switch status := w.status(); {
 	case w.unknown != nil:
-		e := newProblem(classRefused, "unknown", "read "+w.address.String()+": it could not be read", status.Next...)
+		next := status.Next
+		if len(next) == 0 && inside.Kind == spec.VM {
+			next = []string{a.commandLine("vm logs", planFlags{}, inside.String()), "repeat this once the VM answers"}
+		}
+		e := newProblem(classRefused, "unknown", "read "+w.address.String()+": it could not be read, and nothing was done", next...)
 		e.Seen = []string{status.Reason}
 		return e
 	case w.object == nil:

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"vmctl/cmd/internal/view"
+	"vmctl/internal/ctyread"
 	"vmctl/planner"
 	"vmctl/providers"
 	"vmctl/spec"
@@ -152,8 +154,9 @@ func isDown(err error) bool {
 	return ok && slices.Contains([]string{"missing", "not_running", "unknown", "mount"}, p.Code)
 }
 
-// toOpen finds the workspace that a request means; the zero address: there is none yet.
-func (a *app) toOpen(c *spec.Config, r openRequest) (spec.Address, error) {
+// toOpen finds the workspace that a request means; the zero address: there is none yet. It fails if the block of that one says
+// something else than the request.
+func (a *app) toOpen(ctx context.Context, c *spec.Config, r openRequest) (spec.Address, error) {
 	all := workspacesAt(c, r.name)
 	if len(all) == 0 {
 		for _, one := range c.Resources {
@@ -181,7 +184,7 @@ func (a *app) toOpen(c *spec.Config, r openRequest) (spec.Address, error) {
 		return spec.Address{}, rejected("usage", fmt.Sprintf("open %s: %s has that branch, and is somewhere else", r.name, all[0].Address),
 			a.commandLine("workspace open", planFlags{}, all[0].Address.String()))
 	case 1:
-		return here[0].Address, nil
+		return here[0].Address, a.says(ctx, c, here[0], r)
 	default:
 		var addrs []spec.Address
 		for _, one := range here {
@@ -191,13 +194,35 @@ func (a *app) toOpen(c *spec.Config, r openRequest) (spec.Address, error) {
 	}
 }
 
+// says fails unless the block of a workspace has the repository and the path that a request asks for.
+func (a *app) says(ctx context.Context, c *spec.Config, w spec.Resource, r openRequest) error {
+	repo, folder := ctyread.Text(w.Want, "repo"), ctyread.Text(w.Want, "path")
+	for _, f := range []struct {
+		name, asked, written string
+		same                 bool
+	}{
+		{"path", r.path, folder, path.Clean(r.path) == path.Clean(folder)},
+		{"repo", r.repo, repo, r.repo == "" || r.repo == repo || workspaceHost(a.env).SameRepository(ctx, c.Dir, r.repo, repo)},
+	} {
+		if f.asked == "" || f.same {
+			continue
+		}
+		open := r
+		open.repo, open.path = "", ""
+		return rejected("usage", fmt.Sprintf("open %s: its block %s says %s = %q, and --%s is %q: a block that is there is not changed", r.name, w.Address, f.name, f.written, f.name, f.asked),
+			"open it as it is: "+a.commandLine("workspace open", planFlags{}, open.again()...),
+			fmt.Sprintf("or change %s in %s, line %d, and apply", f.name, a.short(w.Range.Filename), w.Range.Start.Line))
+	}
+	return nil
+}
+
 // blockToOpen finds the workspace that a request means, or writes its block.
 func (a *app) blockToOpen(ctx context.Context, r openRequest) (addr spec.Address, isNew bool, err error) {
 	c, err := a.reread()
 	if err != nil {
 		return spec.Address{}, false, err
 	}
-	if addr, err = a.toOpen(c, r); err != nil || addr != (spec.Address{}) {
+	if addr, err = a.toOpen(ctx, c, r); err != nil || addr != (spec.Address{}) {
 		return addr, false, err
 	}
 	p, err := a.open()
@@ -212,7 +237,7 @@ func (a *app) blockToOpen(ctx context.Context, r openRequest) (addr spec.Address
 		if err != nil {
 			return err
 		}
-		if addr, err = a.toOpen(c, r); err != nil || addr != (spec.Address{}) {
+		if addr, err = a.toOpen(ctx, c, r); err != nil || addr != (spec.Address{}) {
 			return err
 		}
 		w, err := a.newWorkspace(ctx, c, r)
