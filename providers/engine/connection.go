@@ -26,9 +26,10 @@ const inFlight = 8
 type connection struct {
 	*client.Client
 
-	http *http.Client
-	mu   sync.Mutex
-	up   bool // its version was asked for
+	http   *http.Client
+	mu     sync.Mutex
+	up     bool      // its version was asked for
+	asking *question // whose answer is not there yet; nil: there is none
 
 	way       sync.Mutex
 	undialled error // of the last attempt to connect
@@ -70,24 +71,65 @@ func (c *connection) notDialled() error {
 	return c.undialled
 }
 
-// ready asks the engine for its version, once. A hang is no answer.
+// question is the question for the version of an engine. Its answer goes to all who wait for it.
+type question struct {
+	over chan struct{} // closed once there is an answer
+	err  error         // nil: the engine answered
+	cut  bool          // whoever asked has given up
+}
+
+// ready asks the engine for its version, once. A hang is no answer, and all who wait for it get that answer together.
 func (c *connection) ready(ctx context.Context) error {
+	for {
+		q, mine := c.question()
+		switch {
+		case q == nil:
+			return nil
+		case mine:
+			return c.askVersion(ctx, q)
+		}
+		select {
+		case <-ctx.Done():
+			return noAnswer(ctx.Err())
+		case <-q.over:
+			if !q.cut {
+				return q.err
+			}
+		}
+	}
+}
+
+// question returns the question that waits for its answer, and whether the caller has to ask it. nil: the engine answered before.
+func (c *connection) question() (q *question, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.up {
-		return nil
+		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	if mine = c.asking == nil; mine {
+		c.asking = &question{over: make(chan struct{})}
+	}
+	return c.asking, mine
+}
+
+// askVersion asks a question, and gives the answer to all who wait for it.
+func (c *connection) askVersion(ctx context.Context, q *question) error {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.up, c.asking = q.err == nil, nil
+		close(q.over)
+	}()
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	c.dialled(nil)
-	if _, err := c.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true, ForceNegotiate: true}); err != nil {
+	if _, err := c.Ping(limited, client.PingOptions{NegotiateAPIVersion: true, ForceNegotiate: true}); err != nil {
+		q.err, q.cut = unreachable(err), ctx.Err() != nil
 		if why := c.notDialled(); why != nil { // the client tells the name that it has for the engine, and no reason
-			return noAnswer(why)
+			q.err = noAnswer(why)
 		}
-		return unreachable(err)
 	}
-	c.up = true
-	return nil
+	return q.err
 }
 
 // unreachable returns the problem of a request to which an engine gives no answer.
