@@ -69,8 +69,8 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 		return
 	}
 	had, shown := ctyread.List(ctyread.Attr(d.had(c, seen), attr)), []cty.Value(nil)
-	if isOurs(seen) {
-		shown = ctyread.List(ctyread.Attr(seen.Object.Attrs, attr))
+	if o := d.present(c, seen); o != nil {
+		shown = ctyread.List(ctyread.Attr(o.Attrs, attr))
 	}
 	all := make([]cty.Value, len(interfaces))
 	for i, e := range interfaces {
@@ -83,16 +83,9 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 		if book == nil { // the network is not to be there, which blocks the VM anyway
 			continue
 		}
-		was, isIn := d.addressAt(had, network, i)
-		if now, isNow := d.addressAt(shown, network, i); isNow && !isIn { // a run that put it there was cut short
-			was, isIn = now, true
-		}
-		if isIn && isOurs(seen) && book.Fits(was) && ctyread.Text(e, "address") == spec.AutoIP {
-			all[i] = with(e, "address", cty.StringVal(was.String())) // it exists, and keeps its address, whoever else has it
-			continue
-		}
+		was := d.stayOf(had, shown, network, i)
 		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), was)
-		if holds, shown := d.addressAt(shown, network, i); problem == nil && d.scope[c.Address] && (!shown || holds != ip) {
+		if problem == nil && d.scope[c.Address] && was.shown != ip {
 			problem = book.hidden
 		}
 		if problem != nil && c.unchosen == nil {
@@ -105,19 +98,40 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 	c.Change.Want = with(c.Change.Want, attr, cty.ListVal(all))
 }
 
-// addressAt returns the address that a VM had in a network, and true. Else it returns the one at a place among its interfaces, which
-// is worth keeping if nobody else has it, and false. Zero: it had none.
-func (d *differ) addressAt(had []cty.Value, network spec.Address, place int) (netip.Addr, bool) {
-	i := slices.IndexFunc(had, func(e cty.Value) bool { return d.isNetwork(e, network) })
-	switch {
-	case i >= 0:
-		ip := addressOrNone(had[i], "address")
-		return ip, ip.IsValid()
-	case place < len(had):
-		return addressOrNone(had[place], "address"), false
-	default:
-		return netip.Addr{}, false
+// stay holds the addresses of a VM that count when it is to be in a network. Each is zero if there is none.
+type stay struct {
+	shown    netip.Addr // that it has there, as the system shows it
+	recorded netip.Addr // that it has there by its record
+	place    netip.Addr // of its interface in the same place, which is in another network
+}
+
+// stayOf returns the addresses of a VM for its interface at a place, by the interfaces that it had and those that the system shows.
+func (d *differ) stayOf(had, shown []cty.Value, network spec.Address, place int) stay {
+	in := func(all []cty.Value) netip.Addr {
+		i := slices.IndexFunc(all, func(e cty.Value) bool { return d.isNetwork(e, network) })
+		if i < 0 {
+			return netip.Addr{}
+		}
+		return addressOrNone(all[i], "address")
 	}
+	was := stay{shown: in(shown), recorded: in(had)}
+	if place < len(had) {
+		was.place = addressOrNone(had[place], "address")
+	}
+	return was
+}
+
+// keep lets a VM keep the address that it has in a network: the recorded one unless somebody else has it, else the one that the
+// system shows there, whoever else has that. false: it has none that the network has.
+func (b *book) keep(vm spec.Address, was stay) (netip.Addr, bool) {
+	switch {
+	case was.recorded != was.shown && b.Keep(vm.String(), was.recorded):
+		return was.recorded, true
+	case was.shown.IsValid() && b.Fits(was.shown):
+		b.Hold(was.shown, vm.String())
+		return was.shown, true
+	}
+	return netip.Addr{}, false
 }
 
 // isNetwork reports whether an interface is in a network, whatever that was called before.
@@ -127,7 +141,7 @@ func (d *differ) isNetwork(e cty.Value, network spec.Address) bool {
 }
 
 // addressIn returns the address of a VM in a network: that of its block, or a chosen one. An address that cannot be had is a problem.
-func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (netip.Addr, *Block) {
+func (d *differ) addressIn(c *Change, b *book, said string, was stay) (netip.Addr, *Block) {
 	if literal, err := netip.ParseAddr(said); err == nil {
 		if b.Fits(literal) {
 			return literal, d.unreadHolder(c, b.network, literal)
@@ -136,11 +150,13 @@ func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (net
 			fmt.Sprintf("its address %s cannot be used in %s, which is %s", literal, b.network, b.Prefix),
 			providers.Say("write another address into the block of "+c.Address.String()+", or \"auto\""))}
 	}
-	if !d.scope[c.Address] && !had.IsValid() { // it is not made now
+	if ip, ok := b.keep(c.Address, was); ok {
+		return ip, nil
+	}
+	if !d.scope[c.Address] { // it is not made now
 		return netip.Addr{}, nil
 	}
-	ip, ok := b.Choose(c.Address.String(), had)
-	if ok {
+	if ip, ok := b.Choose(c.Address.String(), was.place); ok {
 		return ip, nil
 	}
 	next := providers.Say(fmt.Sprintf("widen allocation or cidr of %s, or take out of the files a VM that is not needed", b.network))

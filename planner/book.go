@@ -148,8 +148,11 @@ func (d *differ) holdObserved(b *book, name string, system *System) {
 			if of != name || !ip.IsValid() {
 				continue
 			}
+			if o.Kind == b.network.Kind && hasGuest(system, held) {
+				continue
+			}
 			holder := describe(system, o)
-			if a, ours := d.addressOfObject(o); ours {
+			if a, ours := d.addressOfObject(system, o); ours {
 				holder = a.String()
 			}
 			b.Hold(ip, holder)
@@ -161,13 +164,26 @@ func (d *differ) holdObserved(b *book, name string, system *System) {
 	}
 }
 
-// addressOfObject returns the address of an object of this project: that of its record, else the one that its mark leads to.
-func (d *differ) addressOfObject(o *providers.Object) (spec.Address, bool) {
+// hasGuest reports whether a VM has an address that a network has leased: the lease is that VM's own.
+func hasGuest(system *System, leased providers.Claim) bool {
+	return slices.ContainsFunc(system.Inventory.Objects, func(o providers.Object) bool {
+		return natures[o.Kind].interfaces != "" && slices.Contains(o.Holds, leased)
+	})
+}
+
+// addressOfObject returns the address of an object of this project: that of its record, else the one that its mark leads to, else the
+// one to which it is imported.
+func (d *differ) addressOfObject(system *System, o *providers.Object) (spec.Address, bool) {
 	if a, recorded := d.recorded[o.ID]; recorded && a.Kind == o.Kind {
 		return a, true
 	}
-	if MarkingOf(o, d.options.Project) != Ours {
-		return spec.Address{}, false
+	if MarkingOf(o, d.options.Project) == Ours {
+		return d.world.addressOf(o), true
 	}
-	return d.world.addressOf(o), true
+	for a, id := range system.Inventory.Found {
+		if a.Kind == o.Kind && id == o.ID && d.imports[a] != "" {
+			return a, true
+		}
+	}
+	return spec.Address{}, false
 }

@@ -118,7 +118,7 @@ func (d *differ) usedPrefixes(c *Change, seen Observation) []usedPrefix {
 	for i := range seen.System.Inventory.Objects {
 		if o := &seen.System.Inventory.Objects[i]; o != seen.Object && o != own {
 			by := describe(seen.System, o)
-			if a, ours := d.addressOfObject(o); ours {
+			if a, ours := d.addressOfObject(seen.System, o); ours {
 				by = a.String()
 			}
 			add(by, o.Kind, o.Attrs)
