@@ -1,10 +1,7 @@
 package planner
 
 import (
-	"cmp"
 	"fmt"
-	"iter"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,10 +9,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"vmctl/internal/ctyread"
-	"vmctl/internal/ippool"
 	"vmctl/providers"
 	"vmctl/spec"
-	"vmctl/state"
 )
 
 // Chosen returns the attributes of a change in which vmctl chose addresses. They are in the record of an object before it is
@@ -67,149 +62,6 @@ func (d *differ) present(c *Change, seen Observation) *providers.Object {
 	return nil
 }
 
-// choosePrefix chooses the prefix of a network whose block avoids those of its host. A network keeps its prefix as long as it exists,
-// and one that is to be made keeps what was chosen for it unless that is in use by now.
-func (d *differ) choosePrefix(c *Change, seen Observation, attr string) {
-	wanted, err := netip.ParsePrefix(ctyread.Text(c.Change.Want, attr))
-	if err != nil || !ctyread.True(c.Policy, "avoid_host_subnets") {
-		return
-	}
-	candidates, used := d.candidates(c, wanted), d.usedPrefixes(c, seen)
-	conflict, taken := inTheWay(used, wanted)
-	had, err := netip.ParsePrefix(ctyread.Text(d.had(c, seen), attr))
-	keeps := err == nil && isAmong(candidates, had) && !d.options.Replace[c.Address]
-	if obstacle, hinders := inTheWay(used, had); keeps && (d.present(c, seen) != nil || !hinders) {
-		switch {
-		case hinders: // it came later
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s, which overlaps %s: the network keeps that as long as it exists, and --replace=%s chooses again", obstacle, had, c.Address))
-		case had != wanted && !taken: // the host has left, or the block was edited
-			c.Warnings = append(c.Warnings, fmt.Sprintf("it keeps %s, although %s is free: --replace=%s chooses again", had, wanted, c.Address))
-		}
-		c.Change.Want = with(c.Change.Want, attr, cty.StringVal(had.String()))
-		return
-	}
-	free, ok := ippool.FreePrefix(candidates, prefixes(used))
-	switch {
-	case !ok:
-		c.unchosen = &Block{Cause: CauseAddress, Problem: providers.Refuse(
-			fmt.Sprintf("%s, and no fallback is free", conflict),
-			providers.Say("write prefixes that are free into fallback_cidrs of "+c.Address.String()))}
-	case free != wanted:
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: it gets %s in place of %s", conflict, free, wanted))
-		c.Change.Want = with(c.Change.Want, attr, cty.StringVal(free.String()))
-	}
-}
-
-// candidates iterates over the prefixes that a network may have, in the order in which they are tried.
-func (d *differ) candidates(c *Change, wanted netip.Prefix) iter.Seq[netip.Prefix] {
-	fallbacks := ctyread.Attr(c.Policy, "fallback_cidrs")
-	if !ctyread.Known(fallbacks) {
-		return ippool.Following(wanted)
-	}
-	all := []netip.Prefix{wanted}
-	for _, text := range ctyread.List(fallbacks) {
-		if p, err := netip.ParsePrefix(text.AsString()); err == nil {
-			all = append(all, p)
-		}
-	}
-	return slices.Values(all)
-}
-
-func isAmong(all iter.Seq[netip.Prefix], one netip.Prefix) bool {
-	for p := range all {
-		if p == one {
-			return true
-		}
-	}
-	return false
-}
-
-// usedPrefix is a prefix that is in use, or is to be.
-type usedPrefix struct {
-	netip.Prefix
-	by string // the network that has it; "": the host is in it
-}
-
-// String says who is in the prefix.
-func (u usedPrefix) String() string {
-	if u.by == "" {
-		return "its host is in " + u.Prefix.String()
-	}
-	return u.by + " has " + u.Prefix.String()
-}
-
-// inTheWay returns the first prefix in use that has addresses in common with another one, and true.
-func inTheWay(used []usedPrefix, p netip.Prefix) (usedPrefix, bool) {
-	i := slices.IndexFunc(used, func(u usedPrefix) bool { return u.Overlaps(p) })
-	if i < 0 {
-		return usedPrefix{}, false
-	}
-	return used[i], true
-}
-
-func prefixes(used []usedPrefix) []netip.Prefix {
-	var all []netip.Prefix
-	for _, u := range used {
-		all = append(all, u.Prefix)
-	}
-	return all
-}
-
-// usedPrefixes lists the prefixes that the host of a network is in, and those that the other networks there have or get.
-func (d *differ) usedPrefixes(c *Change, seen Observation) []usedPrefix {
-	var used []usedPrefix
-	for _, p := range seen.System.Inventory.Subnets {
-		used = append(used, usedPrefix{Prefix: p})
-	}
-	add := func(by string, kind spec.Kind, v cty.Value) {
-		if p, ok := prefixOf(kind, v); ok {
-			used = append(used, usedPrefix{p, by})
-		}
-	}
-	own := d.present(c, seen)
-	for i := range seen.System.Inventory.Objects {
-		if o := &seen.System.Inventory.Objects[i]; o != seen.Object && o != own {
-			by := describe(seen.System, o)
-			if a, ours := d.addressOfObject(o); ours {
-				by = a.String()
-			}
-			add(by, o.Kind, o.Attrs)
-		}
-	}
-	for _, other := range d.decided {
-		if other.System == c.System && other.Address != c.Address {
-			add(other.Address.String(), other.Kind, other.Change.Want)
-		}
-	}
-	for a, r := range d.state.Records {
-		if a != c.Address && d.decided[a] == nil && d.world.placed[a] == c.System {
-			add(a.String(), a.Kind, r.Values)
-		}
-	}
-	for i := range d.config.Resources {
-		r := &d.config.Resources[i]
-		if r.Address != c.Address && d.decided[r.Address] == nil && d.world.wanted[r.Address] == c.System && !ctyread.True(r.Policy, "avoid_host_subnets") {
-			add(r.Address.String(), r.Address.Kind, r.Want)
-		}
-	}
-	slices.SortFunc(used, compareUsed)
-	return used
-}
-
-// prefixOf returns the prefix from which an object of a kind gives addresses; false: it gives none.
-func prefixOf(kind spec.Kind, v cty.Value) (netip.Prefix, bool) {
-	attr := natures[kind].prefix
-	if attr == "" {
-		return netip.Prefix{}, false
-	}
-	p, err := netip.ParsePrefix(ctyread.Text(v, attr))
-	return p, err == nil
-}
-
-func compareUsed(a, b usedPrefix) int {
-	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()), cmp.Compare(a.by, b.by))
-}
-
 // chooseAddresses gives a VM its addresses in its networks.
 func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 	interfaces := ctyread.List(ctyread.Attr(c.Change.Want, attr))
@@ -217,8 +69,8 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 		return
 	}
 	had, shown := ctyread.List(ctyread.Attr(d.had(c, seen), attr)), []cty.Value(nil)
-	if isOurs(seen) {
-		shown = ctyread.List(ctyread.Attr(seen.Object.Attrs, attr))
+	if o := d.present(c, seen); o != nil {
+		shown = ctyread.List(ctyread.Attr(o.Attrs, attr))
 	}
 	all := make([]cty.Value, len(interfaces))
 	for i, e := range interfaces {
@@ -231,16 +83,9 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 		if book == nil { // the network is not to be there, which blocks the VM anyway
 			continue
 		}
-		was, isIn := d.addressAt(had, network, i)
-		if now, isNow := d.addressAt(shown, network, i); isNow && !isIn { // a run that put it there was cut short
-			was, isIn = now, true
-		}
-		if isIn && isOurs(seen) && book.Fits(was) && ctyread.Text(e, "address") == spec.AutoIP {
-			all[i] = with(e, "address", cty.StringVal(was.String())) // it exists, and keeps its address, whoever else has it
-			continue
-		}
+		was := d.stayOf(had, shown, network, i)
 		ip, problem := d.addressIn(c, book, ctyread.Text(e, "address"), was)
-		if holds, shown := d.addressAt(shown, network, i); problem == nil && d.scope[c.Address] && (!shown || holds != ip) {
+		if problem == nil && d.scope[c.Address] && was.shown != ip {
 			problem = book.hidden
 		}
 		if problem != nil && c.unchosen == nil {
@@ -253,19 +98,40 @@ func (d *differ) chooseAddresses(c *Change, seen Observation, attr string) {
 	c.Change.Want = with(c.Change.Want, attr, cty.ListVal(all))
 }
 
-// addressAt returns the address that a VM had in a network, and true. Else it returns the one at a place among its interfaces, which
-// is worth keeping if nobody else has it, and false. Zero: it had none.
-func (d *differ) addressAt(had []cty.Value, network spec.Address, place int) (netip.Addr, bool) {
-	i := slices.IndexFunc(had, func(e cty.Value) bool { return d.isNetwork(e, network) })
-	switch {
-	case i >= 0:
-		ip := addressOrNone(had[i], "address")
-		return ip, ip.IsValid()
-	case place < len(had):
-		return addressOrNone(had[place], "address"), false
-	default:
-		return netip.Addr{}, false
+// stay holds the addresses of a VM that count when it is to be in a network. Each is zero if there is none.
+type stay struct {
+	shown    netip.Addr // that it has there, as the system shows it
+	recorded netip.Addr // that it has there by its record
+	place    netip.Addr // of its interface in the same place, which is in another network
+}
+
+// stayOf returns the addresses of a VM for its interface at a place, by the interfaces that it had and those that the system shows.
+func (d *differ) stayOf(had, shown []cty.Value, network spec.Address, place int) stay {
+	in := func(all []cty.Value) netip.Addr {
+		i := slices.IndexFunc(all, func(e cty.Value) bool { return d.isNetwork(e, network) })
+		if i < 0 {
+			return netip.Addr{}
+		}
+		return addressOrNone(all[i], "address")
 	}
+	was := stay{shown: in(shown), recorded: in(had)}
+	if place < len(had) {
+		was.place = addressOrNone(had[place], "address")
+	}
+	return was
+}
+
+// keep lets a VM keep the address that it has in a network: the recorded one unless somebody else has it, else the one that the
+// system shows there, whoever else has that. false: it has none that the network has.
+func (b *book) keep(vm spec.Address, was stay) (netip.Addr, bool) {
+	switch {
+	case was.recorded != was.shown && b.Keep(vm.String(), was.recorded):
+		return was.recorded, true
+	case was.shown.IsValid() && b.Fits(was.shown):
+		b.Hold(was.shown, vm.String())
+		return was.shown, true
+	}
+	return netip.Addr{}, false
 }
 
 // isNetwork reports whether an interface is in a network, whatever that was called before.
@@ -274,18 +140,8 @@ func (d *differ) isNetwork(e cty.Value, network spec.Address) bool {
 	return err == nil && (destination(d.config, a) == network || slices.Contains(d.state.Records[network].Was, a))
 }
 
-// book holds the facts about the addresses of one network.
-type book struct {
-	ippool.Book
-	network spec.Address
-	off     []string // VMs that are off and have an address
-	leaving []string // the addresses of VMs that have one, and are to leave the network
-	leased  bool     // the DHCP server has given some to guests that are gone, or that are no VMs of the system
-	hidden  *Block   // of a VM that takes an address: somebody who could not be read may have it; nil: all addresses in use are known
-}
-
 // addressIn returns the address of a VM in a network: that of its block, or a chosen one. An address that cannot be had is a problem.
-func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (netip.Addr, *Block) {
+func (d *differ) addressIn(c *Change, b *book, said string, was stay) (netip.Addr, *Block) {
 	if literal, err := netip.ParseAddr(said); err == nil {
 		if b.Fits(literal) {
 			return literal, d.unreadHolder(c, b.network, literal)
@@ -294,11 +150,13 @@ func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (net
 			fmt.Sprintf("its address %s cannot be used in %s, which is %s", literal, b.network, b.Prefix),
 			providers.Say("write another address into the block of "+c.Address.String()+", or \"auto\""))}
 	}
-	if !d.scope[c.Address] && !had.IsValid() { // it is not made now
+	if ip, ok := b.keep(c.Address, was); ok {
+		return ip, nil
+	}
+	if !d.scope[c.Address] { // it is not made now
 		return netip.Addr{}, nil
 	}
-	ip, ok := b.Choose(c.Address.String(), had)
-	if ok {
+	if ip, ok := b.Choose(c.Address.String(), was.place); ok {
 		return ip, nil
 	}
 	next := providers.Say(fmt.Sprintf("widen allocation or cidr of %s, or take out of the files a VM that is not needed", b.network))
@@ -317,153 +175,6 @@ func (d *differ) addressIn(c *Change, b *book, said string, had netip.Addr) (net
 		next = append(next, providers.Say("VMs that are off keep their addresses: "+strings.Join(b.off, ", "))...)
 	}
 	return netip.Addr{}, &Block{Cause: CauseAddress, Problem: providers.Refuse(fmt.Sprintf("no address of %s is free", b.network), next)}
-}
-
-// unreadHolder returns a block if another VM has an address of a network by its record, and could not be read. nil: none has.
-func (d *differ) unreadHolder(c *Change, network spec.Address, ip netip.Addr) *Block {
-	for _, a := range slices.SortedFunc(maps.Keys(d.state.Records), spec.Address.Compare) {
-		r := d.state.Records[a]
-		if a == c.Address || !slices.Contains(d.addressesIn(network, a.Kind, r.Values), ip) {
-			continue
-		}
-		if why := d.observations.At(a, r.Name).Unknown; why != nil {
-			return unread(why.Within("%s has the address %s of %s by its record, and could not be read", a, ip, network))
-		}
-	}
-	return nil
-}
-
-// bookOf returns what is known of the addresses of a network in a system; nil: the network has no addresses.
-func (d *differ) bookOf(network spec.Address, system *System) *book {
-	if known, done := d.books[network]; done {
-		return known
-	}
-	d.books[network] = nil
-	decided := d.decided[network]
-	if decided == nil {
-		return nil
-	}
-	prefix, ok := prefixOf(network.Kind, decided.Change.Want)
-	if !ok {
-		return nil
-	}
-	b := &book{network: network, Book: ippool.Book{Pool: poolOf(decided, prefix)}}
-	d.holdWanted(b)
-	d.holdObserved(b, d.used[network].Name, system)
-	if decided.Object != nil && decided.Object.Unreadable["addresses"] != "" {
-		b.hidden = unread(providers.Refuse(
-			fmt.Sprintf("it needs an address of %s, and not all in use there are known: %s", network, decided.Object.Unreadable["addresses"]), nil))
-	}
-	slices.Sort(b.off)
-	slices.Sort(b.leaving)
-	d.books[network] = b
-	return b
-}
-
-// poolOf returns the addresses to choose from of a network, which may have got another prefix than its block has.
-func poolOf(network *Change, prefix netip.Prefix) ippool.Pool {
-	pool := ippool.Pool{Prefix: prefix}
-	allocation := ctyread.Attr(network.Policy, "allocation")
-	pool.First, pool.Last = addressOrNone(allocation, "first"), addressOrNone(allocation, "last")
-	for _, text := range ctyread.List(ctyread.Attr(allocation, "reserved")) {
-		if ip, err := netip.ParseAddr(text.AsString()); err == nil {
-			pool.Reserved = append(pool.Reserved, ip)
-		}
-	}
-	said, ok := prefixOf(network.Kind, network.Want.Want)
-	if !ok || said == prefix || said.Bits() != prefix.Bits() {
-		return pool
-	}
-	pool.Prefix = said
-	return pool.In(prefix)
-}
-
-func addressOrNone(v cty.Value, name string) netip.Addr {
-	ip, err := netip.ParseAddr(ctyread.Text(v, name))
-	if err != nil {
-		return netip.Addr{}
-	}
-	return ip
-}
-
-// holdWanted notes the addresses that records have, and those that blocks name.
-func (d *differ) holdWanted(b *book) {
-	for a, r := range d.state.Records {
-		held := d.addressesIn(b.network, a.Kind, r.Values)
-		for _, ip := range held {
-			b.Hold(ip, a.String())
-		}
-		if len(held) > 0 && d.leaves(a, r, b.network) {
-			b.leaving = append(b.leaving, a.String())
-		}
-	}
-	for i := range d.config.Resources {
-		r := &d.config.Resources[i]
-		for _, ip := range d.addressesIn(b.network, r.Address.Kind, r.Want) {
-			b.Ask(ip)
-		}
-	}
-}
-
-// leaves reports whether a VM with a record is to be destroyed, or put out of a network by its block.
-func (d *differ) leaves(a spec.Address, r state.Record, network spec.Address) bool {
-	resource, wanted := d.planned(a)
-	if !wanted {
-		return !d.lets(a) && (!isPrevented(r.Policy) || d.options.Allow.Destroy[a] || d.ends(a))
-	}
-	interfaces := ctyread.Attr(resource.Want, natures[a.Kind].interfaces)
-	if interfaces == cty.NilVal || !interfaces.IsWhollyKnown() {
-		return false
-	}
-	return !slices.ContainsFunc(ctyread.List(interfaces), func(e cty.Value) bool { return d.isNetwork(e, network) })
-}
-
-// addressesIn lists the addresses that the attributes of an object name in a network, whatever the network was called before.
-func (d *differ) addressesIn(network spec.Address, kind spec.Kind, values cty.Value) []netip.Addr {
-	var all []netip.Addr
-	attr := natures[kind].interfaces
-	if attr == "" {
-		return nil
-	}
-	for _, e := range ctyread.List(ctyread.Attr(values, attr)) {
-		if ip := addressOrNone(e, "address"); ip.IsValid() && d.isNetwork(e, network) {
-			all = append(all, ip)
-		}
-	}
-	return all
-}
-
-// holdObserved notes the addresses that the system shows to be in use.
-func (d *differ) holdObserved(b *book, name string, system *System) {
-	for i := range system.Inventory.Objects {
-		o := &system.Inventory.Objects[i]
-		for _, held := range o.Holds {
-			ip, of := held.AddressIn()
-			if of != name || !ip.IsValid() {
-				continue
-			}
-			holder := describe(system, o)
-			if a, ours := d.addressOfObject(o); ours {
-				holder = a.String()
-			}
-			b.Hold(ip, holder)
-			b.leased = b.leased || o.Kind == b.network.Kind
-			if o.Running != nil && !*o.Running {
-				b.off = append(b.off, holder)
-			}
-		}
-	}
-}
-
-// addressOfObject returns the address of an object of this project: that of its record, else the one that its mark leads to.
-func (d *differ) addressOfObject(o *providers.Object) (spec.Address, bool) {
-	if a, recorded := d.recorded[o.ID]; recorded && a.Kind == o.Kind {
-		return a, true
-	}
-	if MarkingOf(o, d.options.Project) != Ours {
-		return spec.Address{}, false
-	}
-	return d.world.addressOf(o), true
 }
 
 // withoutAddress blocks a change for which no address could be chosen.

@@ -23,6 +23,9 @@ func lan(attrs string) string {
 	return "network \"lan\" {\n  provider = provider.libvirt.default\n  cidr = \"10.0.0.0/28\"\n" + attrs + "\n}\n"
 }
 
+// net returns the block of another network with the same prefix, which only networks made by an older vmctl can have.
+func net(attrs string) string { return strings.Replace(lan(attrs), `"lan"`, `"net"`, 1) }
+
 func in(name, address string) string {
 	return fmt.Sprintf("vm %q {\n  network_interface {\n    network = network.lan\n    address = %q\n  }\n}\n", name, address)
 }
@@ -189,6 +192,47 @@ func TestAddresses(t *testing.T) {
 				theirs.Holds = []providers.Claim{providers.AddressClaim("demo.net", netip.MustParseAddr("10.0.0.2"))}
 			},
 			want: "noop network.lan 10.0.0.0/28\nnoop network.net 10.0.0.0/28\nrestart vm.a 10.0.0.3",
+		},
+		{
+			name: "not the one of its place in another network where that is reserved", applied: lan("") + net("") + in("a", "auto"),
+			spec:   lan("") + net("  allocation {\n    reserved = [\"10.0.0.5\"]\n  }") + strings.ReplaceAll(in("a", "auto"), "network.lan", "network.net"),
+			change: func(s *scene) { s.had("network.lan", "10.0.0.5") },
+			want:   "noop network.lan 10.0.0.0/28\nupdate network.net 10.0.0.0/28\nrestart vm.a 10.0.0.2",
+		},
+		{
+			name: "nor where that is outside of the allocation", applied: lan("") + net("") + in("a", "auto"),
+			spec:   lan("") + net("  allocation {\n    first = \"10.0.0.3\"\n    last = \"10.0.0.4\"\n  }") + strings.ReplaceAll(in("a", "auto"), "network.lan", "network.net"),
+			change: func(s *scene) { s.had("network.lan", "10.0.0.5") },
+			want:   "noop network.lan 10.0.0.0/28\nupdate network.net 10.0.0.0/28\nrestart vm.a 10.0.0.3",
+		},
+		{
+			name: "nor where a block asks for it", applied: lan("") + net("") + in("a", "auto"),
+			spec:   lan("") + net("") + strings.ReplaceAll(in("a", "auto")+in("b", "10.0.0.5"), "network.lan", "network.net"),
+			change: func(s *scene) { s.had("network.lan", "10.0.0.5") },
+			want:   "noop network.lan 10.0.0.0/28\nnoop network.net 10.0.0.0/28\nrestart vm.a 10.0.0.2\ncreate vm.b 10.0.0.5",
+		},
+		{
+			name: "not by a record that names another network of that name", applied: lan("") + in("a", "auto") + in("b", "auto"),
+			change: func(s *scene) { // the record of vm.a means a network that network.lan has taken the name of
+				s.had("network.lan", "10.0.0.2")
+				s.has("vm.b", "network.lan", "10.0.0.2")
+				o := s.objectOf("vm.a")
+				shown := o.Attrs.AsValueMap()
+				shown["network_interface"] = interfaces("demo.old (gone)", "10.0.0.2")
+				o.Attrs, o.Holds = cty.ObjectVal(shown), nil
+			},
+			want: "noop network.lan 10.0.0.0/28\nrestart vm.a 10.0.0.3\nnoop vm.b 10.0.0.2",
+		},
+		{
+			name: "the one of a VM that is imported, also where a lease is for it", applied: lan(""), spec: lan("") + in("a", "auto") + "import {\n  to = vm.a\n  id = \"theirs\"\n}\n",
+			change: func(s *scene) {
+				s.neighbour("10.0.0.7")
+				theirs := &s.objects()[len(s.objects())-1]
+				s.objectOf("network.lan").Holds = append(s.objectOf("network.lan").Holds, theirs.Holds...)
+				theirs.Attrs = cty.ObjectVal(map[string]cty.Value{"network_interface": interfaces("network.lan", "10.0.0.7")})
+				s.systems[s.uri()].inventory.Found = map[spec.Address]providers.ID{addr(s.t, "vm.a"): "theirs"}
+			},
+			want: "noop network.lan 10.0.0.0/28\nstart vm.a 10.0.0.7\nattributes that the system does not report are assumed to match the spec",
 		},
 		{
 			name: "the one that an interrupted run has put there", applied: lan("") + in("a", "auto"), spec: lan("") + in("a", "auto"),

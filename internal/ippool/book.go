@@ -38,14 +38,24 @@ func (b *Book) IsOthers(ip netip.Addr, holder string) bool {
 	return len(all) > 1 || len(all) == 1 && !all[holder]
 }
 
-// Choose returns the address of a holder, and notes that it has it: the one that it had, as long as the network has it and
-// nobody else, and otherwise the lowest free one. had is zero if it had none. false: no address is free.
-func (b *Book) Choose(holder string, had netip.Addr) (netip.Addr, bool) {
-	if had.IsValid() && b.Fits(had) && !b.IsOthers(had, holder) {
-		b.Hold(had, holder)
-		return had, true
+// Keep lets a holder have the address that it had, as long as the network has it and nobody else. It notes that, and reports whether
+// it is so. The address may be one that would not be chosen.
+func (b *Book) Keep(holder string, had netip.Addr) bool {
+	if !had.IsValid() || !b.Fits(had) || b.IsOthers(had, holder) {
+		return false
 	}
-	ip, free := b.Next(func(ip netip.Addr) bool { return len(b.holders[ip]) > 0 || b.asked[ip] })
+	b.Hold(had, holder)
+	return true
+}
+
+// Choose returns a free address for a holder that has none, and notes that it has it: the one that it would like, if that is one to
+// choose, else the lowest one. wish is zero if it would like none. false: no address is free.
+func (b *Book) Choose(holder string, wish netip.Addr) (netip.Addr, bool) {
+	used := func(ip netip.Addr) bool { return len(b.holders[ip]) > 0 || b.asked[ip] }
+	ip, free := wish, wish.IsValid() && b.Offers(wish) && !used(wish)
+	if !free {
+		ip, free = b.Next(used)
+	}
 	if free {
 		b.Hold(ip, holder)
 	}

@@ -24,10 +24,15 @@ func (p Pool) Fits(ip netip.Addr) bool {
 	return p.Prefix.Contains(ip) && ip != p.Prefix.Addr() && ip != p.Host() && p.Prefix.Contains(ip.Next())
 }
 
+// Offers reports whether an address is one of those to choose from, whoever has it.
+func (p Pool) Offers(ip netip.Addr) bool {
+	return p.Fits(ip) && !ip.Less(p.first()) && (!p.Last.IsValid() || !p.Last.Less(ip)) && !slices.Contains(p.Reserved, ip)
+}
+
 // Next returns the lowest address to choose that is not in use; false: there is none.
 func (p Pool) Next(used func(netip.Addr) bool) (netip.Addr, bool) {
-	for ip := p.first(); p.Fits(ip) && (!p.Last.IsValid() || !p.Last.Less(ip)); ip = ip.Next() {
-		if !slices.Contains(p.Reserved, ip) && !used(ip) {
+	for ip := p.first(); p.Fits(ip); ip = ip.Next() {
+		if p.Offers(ip) && !used(ip) {
 			return ip, true
 		}
 	}

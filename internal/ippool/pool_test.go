@@ -36,6 +36,39 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// An address of another network is chosen only where it could be chosen anyway; one that a machine has in the network stays.
+func TestWish(t *testing.T) {
+	for name, test := range map[string]struct {
+		pool ippool.Pool
+		wish string
+		kept bool   // as the one that it has in the network
+		want string // as the one that it would like
+	}{
+		"free":                   {ippool.Pool{}, "10.0.0.9", true, "10.0.0.9"},
+		"reserved":               {ippool.Pool{Reserved: []netip.Addr{ip("10.0.0.9")}}, "10.0.0.9", true, "10.0.0.2"},
+		"before the allocation":  {ippool.Pool{First: ip("10.0.0.10")}, "10.0.0.9", true, "10.0.0.10"},
+		"after the allocation":   {ippool.Pool{Last: ip("10.0.0.8")}, "10.0.0.9", true, "10.0.0.2"},
+		"somebody asks for it":   {ippool.Pool{}, "10.0.0.5", true, "10.0.0.2"},
+		"somebody has it":        {ippool.Pool{}, "10.0.0.6", false, "10.0.0.2"},
+		"outside of the network": {ippool.Pool{}, "10.0.1.9", false, "10.0.0.2"},
+	} {
+		test.pool.Prefix = prefix("10.0.0.0/28")
+		book := func() *ippool.Book {
+			b := &ippool.Book{Pool: test.pool}
+			b.Ask(ip("10.0.0.5"))
+			b.Hold(ip("10.0.0.6"), "b")
+			return b
+		}
+		if got, ok := book().Choose("a", ip(test.wish)); !ok || got.String() != test.want {
+			t.Errorf("%s: %s is chosen, want %s", name, got, test.want)
+		}
+		b := book()
+		if kept := b.Keep("a", ip(test.wish)); kept != test.kept || kept && !b.IsOthers(ip(test.wish), "c") {
+			t.Errorf("%s: kept %t, want %t, and noted", name, kept, test.kept)
+		}
+	}
+}
+
 func TestIn(t *testing.T) {
 	p := ippool.Pool{Prefix: prefix("192.168.123.0/24"), First: ip("192.168.123.10"), Reserved: []netip.Addr{ip("192.168.123.53")}}
 	got := p.In(prefix("10.9.8.0/24"))
@@ -122,7 +155,9 @@ func (h *host) plan() map[string]netip.Addr {
 			}
 			continue
 		}
-		if ip, ok := book.Choose(name, had); ok {
+		if book.Keep(name, had) {
+			chosen[name] = had
+		} else if ip, ok := book.Choose(name, had); ok {
 			chosen[name] = ip
 		}
 	}

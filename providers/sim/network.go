@@ -323,7 +323,7 @@ func (j *job) networksThere(ctx context.Context) error {
 				Outcome: providers.Stale, Code: "stale_plan", Next: providers.Vmctl("plan"),
 				Err: fmt.Errorf("%s %s: %s is another network (%s) than it was (%s)", j.Op, j.Address, n.Name, f.ID, n.ID),
 			}
-		case slices.Contains(f.Leases, n.IP):
+		case slices.Contains(f.Leases, n.IP) && !j.has(n):
 			return machine.AddressTaken(j.Work, n.IP, n.Name, "a lease of the network")
 		}
 	}
@@ -338,4 +338,9 @@ func (j *job) networksThere(ctx context.Context) error {
 		return fail(err, "%s %s: see who has its addresses", j.Op, j.Address)
 	}
 	return taken
+}
+
+// has reports whether the VM has an address already: a lease of it is the VM's own.
+func (j *job) has(n placed) bool {
+	return j.seen != nil && j.seen.Config != nil && slices.ContainsFunc(j.seen.Config.Networks, func(w placed) bool { return w.ID == n.ID && w.IP == n.IP })
 }

@@ -35,6 +35,21 @@ func (l *lab) making(name, address string) providers.Change {
 	}
 }
 
+// remaking plans the change of such a VM, whatever of it changes.
+func (l *lab) remaking(name, address string) providers.Change {
+	l.t.Helper()
+	c := l.making(name, address)
+	c.Action, c.Generation = providers.Update, 2
+	inv := l.observe()
+	for i := range inv.Objects {
+		if inv.Objects[i].Name == c.Name {
+			c.Object = &inv.Objects[i]
+		}
+	}
+	c.Mark = &providers.MarkEdit{}
+	return c
+}
+
 // network plans a change of the network as it is now.
 func (l *lab) network(action providers.Action) providers.Change {
 	l.t.Helper()
@@ -75,6 +90,9 @@ func TestNetworkThatOthersUse(t *testing.T) {
 	}
 	l.write(file, strings.Replace(string(text), `"cidr"`, `"leases": ["10.0.0.4"], "cidr"`, 1))
 	begins(l.carryOut(l.making("c", "10.0.0.4")), "define stale (ip_taken): define vm.c: the address 10.0.0.4 of lab.lan is taken meanwhile")
+	l.write(file, strings.Replace(string(text), `"cidr"`, `"leases": ["10.0.0.2"], "cidr"`, 1))
+	begins(l.carryOut(l.remaking("a", "10.0.0.2")), "redefine done") // the lease is its own
+	begins(l.carryOut(l.remaking("b", "10.0.0.2")), "redefine stale (ip_taken)")
 	l.write(file, strings.ReplaceAll(string(text), string(lanID), "another"))
 	begins(l.carryOut(l.making("c", "10.0.0.5")), "define stale (stale_plan): define vm.c: lab.lan is another network (another) than it was")
 	begins(l.carryOut(l.network(providers.Create)), "define stale (made_elsewhere)")
