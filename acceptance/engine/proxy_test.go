@@ -29,6 +29,7 @@ const (
 	answered moment = iota // the engine has answered: the strike is in place of the answer
 	early                  // in place of the request, which the engine never gets
 	begun                  // the engine has got the beginning of the request, and the rest never comes
+	first                  // before the engine gets the request, which then goes on
 )
 
 func newProxy(t *testing.T, d *daemon) *proxy {
@@ -115,6 +116,8 @@ func (x *proxy) serve(c net.Conn) {
 		case when == early:
 			strike()
 			return false
+		case when == first:
+			strike()
 		case when == begun:
 			_, _ = e.Write(text) //nolint:errcheck // its client sees it
 			strike()
