@@ -59,7 +59,7 @@ func differencesAt(path string, before, after cty.Value, attrs map[string]provid
 	if before == cty.NilVal {
 		before = nothing(after)
 	}
-	if same(before, after) {
+	if sameAs(attrs[path], before, after) {
 		return nil
 	}
 	return []providers.Edit{withheldEdit(providers.Edit{Path: path, Before: before, After: after})}
@@ -130,6 +130,27 @@ func same(a, b cty.Value) bool {
 	}
 	converted, err := convert.Convert(a, b.Type())
 	return err == nil && converted.RawEquals(b)
+}
+
+// sameAs reports whether two values of an attribute mean the same.
+func sameAs(attr providers.Attribute, a, b cty.Value) bool {
+	return same(a, b) || attr.Unordered && sameInAnyOrder(a, b)
+}
+
+// sameInAnyOrder reports whether two lists have the same elements.
+func sameInAnyOrder(a, b cty.Value) bool {
+	left, all := ctyread.List(spec.Revealed(a)), ctyread.List(spec.Revealed(b))
+	if len(left) != len(all) {
+		return false
+	}
+	for _, one := range all {
+		i := slices.IndexFunc(left, func(other cty.Value) bool { return same(other, one) })
+		if i < 0 {
+			return false
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	return true
 }
 
 // overlaid is a value with the values that a system shows in their place.

@@ -157,11 +157,11 @@ func (d *differ) outdated(c *Change) bool {
 	case o.Running != nil && !same(ctyread.Attr(r.Values, "running"), cty.BoolVal(*o.Running)):
 		return true
 	}
-	return c.valuesAreBehind() || o.Running != nil && *o.Running && c.showsMore()
+	return c.valuesAreBehind(d.attributes(c)) || o.Running != nil && *o.Running && c.showsMore()
 }
 
 // valuesAreBehind reports whether the record has other settings than the spec, whatever the object has.
-func (c *Change) valuesAreBehind() bool {
+func (c *Change) valuesAreBehind(attrs map[string]providers.Attribute) bool {
 	r := c.Record
 	if r == nil {
 		return false
@@ -175,7 +175,7 @@ func (c *Change) valuesAreBehind() bool {
 		if v == cty.NilVal && same(nothing(want), want) { // the record is of a build that had no such attribute
 			continue
 		}
-		if v == cty.NilVal || !same(v, want) {
+		if v == cty.NilVal || !sameAs(attrs[name], v, want) {
 			return true
 		}
 	}

@@ -116,7 +116,7 @@ func LeaksOf(d Delta, w *World) Leaks {
 func (c *Change) leak() (Leak, bool) {
 	f := providers.Finding{Address: c.Address, Object: c.Name}
 	switch {
-	case c.Blocked != nil && c.Blocked.Cause == CauseUnknown, natures[c.Kind].isFound:
+	case c.Blocked != nil && c.Blocked.Cause == CauseUnknown, natures[c.Kind].isFound, outlives(c.Kind): // what is kept of a job is no leak
 	case c.Record == nil && c.Object != nil && !c.importing && c.Want != nil:
 		f.Kind, f.Evidence, f.Next = providers.FindOrphan, []string{"it is there, and its record was lost"}, providers.Vmctl("apply")
 		return Leak{Finding: f}, true

@@ -137,7 +137,7 @@ func (d *differ) manage(c *Change) {
 	c.Unready = on && wantOn && d.unready(c) && (!d.options.NoWait || c.runsScripts())
 	c.tellScripts(on && wantOn)
 	d.chooseAction(c, on, wantOn)
-	c.valuesBehind = changesRunState(c.Action) && !d.isPower() && c.valuesAreBehind()
+	c.valuesBehind = changesRunState(c.Action) && !d.isPower() && c.valuesAreBehind(attrs)
 	if c.with = d.replacedAround(c); c.To == nil && (c.with != spec.Address{}) {
 		c.Action, c.Reason, c.Altered = providers.ReplaceIt, fmt.Sprintf("%s is replaced: made again in the new one", c.with), false
 		c.Mark, c.Rekey, c.Applies = nil, nil, ""

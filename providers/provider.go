@@ -71,6 +71,8 @@ type Attribute struct {
 	Optional bool
 	// StaysUp says that no edit takes the object down, whatever the value.
 	StaysUp bool
+	// Unordered says that the blocks mean the same in any order.
+	Unordered bool
 }
 
 // Verdict is the decision how an edit applies, with the reason.

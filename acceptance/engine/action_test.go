@@ -114,13 +114,24 @@ func TestLastActionRefused(t *testing.T) {
 	p.run(0, "destroy", "--auto-approve")
 }
 
-// What was killed on its way is done again without a question, except a restart, which may have been carried out.
+// What an engine refuses is recorded with its message. What was killed on its way is done again without a question, except a
+// restart, which may have been carried out.
 //
-// row E40, of kills
-func TestKilledAction(t *testing.T) {
+// row E40
+func TestRefusedAndKilledAction(t *testing.T) {
 	d := sharedDaemon(t)
 	p, x := throughProxy(t, d)
 	p.applies()
+
+	// It is stopped before the engine gets the request to pause it; then vmctl itself sees that it is.
+	x.arm("/pause", first, func() { d.must("POST", "/containers/demo.web/stop", "") })
+	p.run(1, "container", "pause", "web")
+	p.acts("pause failed: pause container.web: Error response from daemon: Container " + p.container().ID + " is not running")
+	p.run(1, "container", "pause", "web")
+	p.acts("pause failed: container pause: container.web is not running: it is exited")
+	p.run(0, "container", "start", "web")
+	p.acts("start succeeded")
+
 	kill := func(request string, args ...string) {
 		t.Helper()
 		p.struck(func(strike func()) { x.arm(request, answered, strike) }, args...)
@@ -154,6 +165,7 @@ func TestKilledAction(t *testing.T) {
 		t.Error("it was not restarted with consent")
 	}
 	p.run(0, "container", "restart", "web")
+	p.acts("restart succeeded")
 	p.run(0, "destroy", "--auto-approve")
 }
 

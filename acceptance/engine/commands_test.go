@@ -112,9 +112,10 @@ func TestContainerExec(t *testing.T) {
 	}
 }
 
-// What a container writes is shown in two streams, by its last lines, and as it comes.
+// What a container writes is shown in two streams, by its last lines, and as it comes. What it writes to a terminal has no streams
+// and is shown as it is.
 //
-// row E53, but for terminals
+// row E53
 func TestContainerLogs(t *testing.T) {
 	d := sharedDaemon(t)
 	p := newProject(t, d)
@@ -147,6 +148,32 @@ func TestContainerLogs(t *testing.T) {
 		t.Errorf("the last line: %+v", got)
 	}
 	says(t, p.runWith(nil, "container", "logs", "--json", "web").stdout, `"address": "container.web"`, "11")
+
+	// No block asks for a terminal: this container was made by hand.
+	p.run(0, "destroy", "--auto-approve", "--target=container.web")
+	d.must("POST", "/containers/create?name=demo.web", `{"Image":"demo/box:1","Tty":true,"HostConfig":{"NetworkMode":"none"},
+		"Cmd":["sh","-c","for n in 1 2 3 4 5 6 7 8 9 10; do echo $n >&2; done; printf '\\001\\000\\000\\000\\000\\000\\000\\002no\\n'; sleep 1000"]}`)
+	p.run(0, "import", "--auto-approve", "container.web", "demo.web")
+	const frame = "\x01\x00\x00\x00\x00\x00\x00\x02no\r\n" // as the engine would begin a part of a stream
+	follow = p.command("container", "logs", "--follow", "web")
+	if out, err = follow.StdoutPipe(); err == nil {
+		err = follow.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\n8\r\n9\r\n10\r\n" + frame
+	text := make([]byte, len(want))
+	if _, err := io.ReadFull(out, text); err != nil || string(text) != want {
+		t.Errorf("followed on a terminal: %q, %v, want %q", text, err, want)
+	}
+	if got := p.runWith(nil, "container", "logs", "--tail=3", "web"); got.code != 0 || got.stdout != "9\r\n10\r\n"+frame || got.stderr != "" {
+		t.Errorf("the last lines on a terminal: %+v", got)
+	}
+	d.must("DELETE", "/containers/demo.web?force=1", "")
+	if err := follow.Wait(); err != nil {
+		t.Errorf("followed on a terminal until the container ended: %v", err)
+	}
 }
 
 // One object that no block declares is removed when it is named, and it alone: never a declared one, nor one in use.

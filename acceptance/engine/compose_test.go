@@ -82,7 +82,7 @@ func TestCompose(t *testing.T) {
 		t.Errorf("container.web is %+v", web)
 	}
 	says(t, strings.Join(web.Config.Env, "\n"), "HOME=/home/web", "MODE=from a file")
-	if got := p.get(port); got != "hello /home/web\n" {
+	if got := p.get("127.0.0.1", port); got != "hello /home/web\n" {
 		t.Errorf("its port answers %q", got)
 	}
 	says(t, d.must("GET", "/containers/demo.client/logs?stdout=1&stderr=1", ""), "hello /home/web")

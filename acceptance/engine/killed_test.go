@@ -93,3 +93,35 @@ func TestKilledBeforeItIsMade(t *testing.T) {
 	}
 	p.run(0, "destroy", "--auto-approve")
 }
+
+// vmctl is killed once the engine has made an image, a volume, a network or a container, before it sees the answer. Each is its own:
+// the next apply goes on with it, and makes none twice.
+//
+// row E27, of what is made
+func TestKilledWhileItIsMade(t *testing.T) {
+	d := sharedDaemon(t)
+	p, x := throughProxy(t, d)
+	p.main = strings.Replace(p.main, `container "web" {`, `network "back" {
+  engine = engine.here
+}
+
+container "web" {`, 1)
+	for _, when := range []moment{answered, begun} {
+		p.edit()
+		for _, one := range [][2]string{
+			{"/images/load", "image.box"}, {"/volumes/create", "volume.data"}, {"/networks/create", "network.back"}, {"/containers/create?", "container.web"},
+		} {
+			p.struck(func(strike func()) { x.arm(one[0], when, strike) }, "apply", "--auto-approve", "--target="+one[1])
+			p.run(0, "apply", "--auto-approve", "--target="+one[1])
+		}
+		p.applies()
+		p.run(0, "plan", "--detailed-exitcode")
+		if got := fmt.Sprint(p.names()); got != "[/demo.web]" {
+			t.Errorf("there are %s", got)
+		}
+		p.run(0, "destroy", "--auto-approve")
+		if got := d.ids(); len(got) > 0 {
+			t.Errorf("destroy left %q", got)
+		}
+	}
+}

@@ -4,8 +4,8 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -82,7 +82,7 @@ func TestNetwork(t *testing.T) {
 	first, second := strconv.Itoa(d.port(0)), strconv.Itoa(d.port(1))
 	p.edit("PORT", first)
 	p.applies()
-	if got := p.get(first); got != "hello\n" {
+	if got := p.get("127.0.0.1", first); got != "hello\n" {
 		t.Errorf("its port answers %q", got)
 	}
 	if got := d.must("GET", "/containers/demo.client/logs?stdout=1&stderr=1", ""); !strings.Contains(got, "hello") {
@@ -101,7 +101,7 @@ func TestNetwork(t *testing.T) {
 	if now := p.container(); now.ID == before.ID {
 		t.Error("another port and another alias left the container as it was")
 	}
-	if got := p.get(second); got != "hello\n" {
+	if got := p.get("127.0.0.1", second); got != "hello\n" {
 		t.Errorf("its other port answers %q", got)
 	}
 
@@ -120,12 +120,68 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// get asks a port of this host.
-func (p *project) get(port string) string {
+// A container answers at each address of this host at which it publishes its port, of both families. In which order blocks name
+// them, and the engine shows them, is no difference; nor is the order of its mounts.
+//
+// row E55
+func TestPortsOfBothFamilies(t *testing.T) {
+	d := sharedDaemon(t)
+	const one = "  port {\n    container = 80\n    host      = PORT\n  }\n"
+	four, any4 := one, strings.Replace(one, "PORT\n", "OTHER\n    host_ip   = \"0.0.0.0\"\n", 1)
+	six, any6 := strings.Replace(one, "PORT\n", "PORT\n    host_ip   = \"::1\"\n", 1), strings.Replace(any4, "0.0.0.0", "::", 1)
+	website, _, _ := strings.Cut(website, "container \"client\"")
+	const volumes = "\nvolume \"a\" {\n  engine = engine.here\n}\n\nvolume \"b\" {\n  engine = engine.here\n}\n"
+	a := "  mount {\n    volume = volume.a\n    target = \"/a\"\n  }\n"
+	b := strings.NewReplacer(".a", ".b", "/a", "/b").Replace(a)
+	p := projectOf(t, d, strings.Replace(website, one, "PUBLISHED", 1)+volumes)
+	port, other := strconv.Itoa(d.port(4)), strconv.Itoa(d.port(5))
+	var made string
+	for i, order := range [][]string{{four, six, any4, any6, a, b}, {six, four, any6, any4, b, a}, {b, any6, six, a, any4, four}, {any4, any6, four, six, b, a}} {
+		p.edit("PUBLISHED", strings.NewReplacer("PORT", port, "OTHER", other).Replace(strings.Join(order, "\n")))
+		if i == 0 {
+			p.run(0, "apply", "--auto-approve")
+			made = p.container().ID
+		}
+		for range 2 {
+			if out := p.run(0, "plan", "--detailed-exitcode"); !strings.Contains(out, "No changes") {
+				t.Errorf("in order %d the plan says\n%s", i, out)
+			}
+		}
+		p.run(0, "apply", "--auto-approve")
+		if now := p.container().ID; now != made {
+			t.Errorf("in order %d another container was made", i)
+		}
+	}
+	for _, at := range [][2]string{{"127.0.0.1", port}, {"::1", port}, {"127.0.0.1", other}, {"::1", other}} {
+		if got := p.get(at[0], at[1]); got != "hello\n" {
+			t.Errorf("port %s of %s answers %q", at[1], at[0], got)
+		}
+	}
+
+	// The engine itself shows them in an order of its own after a restart of the container.
+	p.run(0, "container", "restart", "web")
+	p.run(0, "plan", "--detailed-exitcode")
+
+	// One address less is a difference.
+	p.edit("PUBLISHED", strings.NewReplacer("PORT", port).Replace(four)+a+b)
+	says(t, p.run(2, "plan", "--detailed-exitcode"), "container.web replace")
+	p.applies()
+	if got := p.get("127.0.0.1", port); got != "hello\n" {
+		t.Errorf("the port that is left answers %q", got)
+	}
+	if c, err := net.Dial("tcp", net.JoinHostPort("::1", port)); err == nil {
+		_ = c.Close() //nolint:errcheck // nothing was sent
+		t.Error("a port that is no longer published is open")
+	}
+	p.run(0, "destroy", "--auto-approve")
+}
+
+// get asks a port of an address of this host.
+func (p *project) get(ip, port string) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%s/", port), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(ip, port)+"/", nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}

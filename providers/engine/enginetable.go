@@ -37,7 +37,7 @@ var objectKinds = map[spec.Kind]map[string]providers.Attribute{
 	},
 	spec.Container: {
 		"engine": {}, "image": {}, "name": {}, "entrypoint": {}, "command": {}, "env": {}, "user": {}, "workdir": {},
-		"hostname": {}, "labels": {}, "port": {}, "mount": {}, "network": {}, "healthcheck": {},
+		"hostname": {}, "labels": {}, "port": {Unordered: true}, "mount": {Unordered: true}, "network": {}, "healthcheck": {},
 		"state":   {Judge: machine.Live("started, stopped or paused")},
 		"restart": {Judge: machine.Live("the engine takes it at any time")},
 		"memory":  {Judge: limit}, "cpus": {Judge: limit},

@@ -207,6 +207,13 @@ func (p *Objects) unreadable(inv *providers.Inventory, s seen) {
 	}
 }
 
+// isImported reports whether a container is to be imported: then all of it counts, as of those of vmctl.
+func isImported(q providers.Query, s seen) bool {
+	return slices.ContainsFunc(q.Known, func(k providers.Known) bool {
+		return k.Kind == s.kind && k.Import != "" && (string(k.Import) == s.name || string(k.Import) == s.id)
+	})
+}
+
 // containers reads the containers. Those of vmctl are inspected, several at a time.
 func (p *Objects) containers(ctx context.Context, q providers.Query, inv *providers.Inventory, listed listing, images []seen) {
 	all, err := p.list(inv, spec.Container, listed)
@@ -222,7 +229,8 @@ func (p *Objects) containers(ctx context.Context, q providers.Query, inv *provid
 	gone := make([]bool, len(all))
 	parallel.Do(inFlight, len(all), func(i int) {
 		s := all[i]
-		if s.labels[labelToken] == "" && !slices.ContainsFunc(records, func(r recorded) bool { return string(r.id) == s.id }) {
+		isRecorded := slices.ContainsFunc(records, func(r recorded) bool { return string(r.id) == s.id })
+		if s.labels[labelToken] == "" && !isRecorded && !isImported(q, s) {
 			return
 		}
 		var flaw error

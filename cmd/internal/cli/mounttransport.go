@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vmctl/providers"
-	"vmctl/spec"
 )
 
 // mountTransport is the name of the command that sshfs runs in place of ssh.
@@ -58,8 +57,7 @@ func (a *app) enterForHost(ctx context.Context, name string) (providers.Guest, e
 	if err != nil {
 		return nil, err
 	}
-	p.config = p.config.Only(func(one spec.Address) bool { return one == addr })
-	s, err := a.observeProject(ctx, p)
+	s, err := a.observeAt(ctx, p, addr) // a look at what is inside of it would wait for the mount that this serves
 	if err != nil {
 		return nil, err
 	}
