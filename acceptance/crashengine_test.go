@@ -35,7 +35,7 @@ func (s *crashSite) engine() {
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", "1.44")
-		fmt.Fprint(w, `{"ID":"one","ServerVersion":"1","DockerRootDir":"/"}`) //nolint:errcheck // vmctl may be killed
+		fmt.Fprint(w, `{"ID":"one","ServerVersion":"1","DockerRootDir":"/"}`)
 	}))
 	_ = server.Listener.Close() //nolint:errcheck // another one takes its place
 	server.Listener = socket

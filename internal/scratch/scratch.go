@@ -6,6 +6,7 @@ package scratch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +14,24 @@ import (
 
 	"vmctl/internal/lockfile"
 )
+
+// Private makes a folder that no other user can open, with those around it. It fails where the path leads to anything else, a folder
+// that another user made included: whoever can guess the path could wait there.
+func Private(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	is, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case !is.IsDir():
+		return fmt.Errorf("%s is no folder", path)
+	case !isMine(is):
+		return fmt.Errorf("%s belongs to another user", path)
+	}
+	return os.Chmod(path, 0o700) //nolint:gosec // a folder
+}
 
 // LockName is the name of the lock in each folder.
 const LockName = "lock"

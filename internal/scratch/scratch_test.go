@@ -27,6 +27,29 @@ func names(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
+// A private folder is closed to others where it was open, and is made nowhere else than at its path.
+func TestPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	for range 2 {
+		if err := scratch.Private(path); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := os.Stat(path); err != nil || is.Mode().Perm() != 0o700 {
+			t.Fatalf("%v, %v", is.Mode(), err)
+		}
+		if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // what is to be mended
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := scratch.Private(link); err == nil || !strings.Contains(err.Error(), "is no folder") {
+		t.Errorf("a link: %v", err)
+	}
+}
+
 // A sweep removes what killed processes left, and nothing else.
 func TestSweep(t *testing.T) {
 	parent, elsewhere := t.TempDir(), t.TempDir()

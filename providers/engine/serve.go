@@ -22,6 +22,7 @@ import (
 	"vmctl/internal/ctyread"
 	"vmctl/internal/procenv"
 	"vmctl/internal/process"
+	"vmctl/internal/scratch"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/spec"
@@ -42,7 +43,7 @@ const (
 const longestSocket = 103
 
 // serving describes the process that serves an engine of a VM on this host. It is kept from before the process is started until it
-// has ended.
+// has ended; a process that ends by itself, since its VM is lost, removes it.
 type serving struct {
 	Socket  string           `json:"socket"`            // of the engine, in the VM
 	Process process.Identity `json:"process,omitempty"` // of pid 0: it was not started
@@ -107,7 +108,8 @@ func (p *Engines) writeServing(id providers.ID, s serving) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(p.servingPath(id), append(text, '\n'), 0o600)
+	path := p.servingPath(id) // only the run that holds the lock writes there
+	return errors.Join(atomicfile.Clean(path), atomicfile.Write(path, append(text, '\n'), 0o600))
 }
 
 // unserved returns why an engine is not served at its socket of this host; "": it is.
@@ -188,7 +190,7 @@ func (p *Engines) startServing(ctx context.Context, id providers.ID, socket stri
 	}
 	path := p.servedAt(id)
 	for _, folder := range []string{p.servingFolder(), filepath.Dir(path)} {
-		if err := privateFolder(folder); err != nil {
+		if err := scratch.Private(folder); err != nil {
 			return err
 		}
 	}
@@ -200,7 +202,7 @@ func (p *Engines) startServing(ctx context.Context, id providers.ID, socket stri
 		return err
 	}
 	defer said.Close() //nolint:errcheck // it is only read
-	args := append(p.host.Serve(p.settings), strings.TrimPrefix(socket, "unix://"), path)
+	args := append(p.host.Serve(p.settings), strings.TrimPrefix(socket, "unix://"), path, p.servingPath(id))
 	child, err := process.Host{}.Start(process.Command{
 		Path: args[0], Args: args[1:], Env: procenv.WithoutVariables(p.host.Environ), Dir: string(os.PathSeparator), Stdout: tell,
 	})
@@ -226,21 +228,6 @@ func (p *Engines) startServing(ctx context.Context, id providers.ID, socket stri
 	return p.writeServing(id, serving{Socket: socket, Process: who})
 }
 
-// privateFolder makes a folder that nobody else can open. It fails where somebody else made it.
-func privateFolder(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	is, err := os.Lstat(path)
-	if err == nil && !is.IsDir() {
-		err = fmt.Errorf("%s is no folder", path)
-	}
-	if err != nil {
-		return err
-	}
-	return os.Chmod(path, 0o700) //nolint:gosec // a folder; of another user's it fails
-}
-
 // endServing ends every process that serves an engine, and removes what is kept about it and its socket.
 func (p *Engines) endServing(ctx context.Context, id providers.ID) error {
 	path := p.servedAt(id)
@@ -264,7 +251,7 @@ func (p *Engines) endServing(ctx context.Context, id providers.ID) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := atomicfile.Remove(p.servingPath(id)); err != nil {
+	if err := errors.Join(atomicfile.Clean(p.servingPath(id)), atomicfile.Remove(p.servingPath(id))); err != nil {
 		return err
 	}
 	for _, empty := range []string{p.servingFolder(), p.settings.Dir} {

@@ -17,8 +17,8 @@ import (
 // Host holds what this host has for engines.
 type Host struct {
 	Docker string // the folder of the configuration of Docker's client; "": it is not known
-	// Serve returns the beginning of the command that serves an engine of the VM around a provider on this host; the path of the
-	// socket in the VM and that on this host follow. nil: there is none.
+	// Serve returns the beginning of the command that serves an engine of the VM around a provider on this host; the paths of
+	// the socket in the VM, of that on this host, and of the file to remove in the end follow. nil: there is none.
 	Serve   func(providers.Settings) []string
 	Environ []string // of vmctl (NAME=value)
 	// Sleep waits, between two looks at a container and after it was started. nil: as long as it is asked to.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vmctl/internal/atomicfile"
 	"vmctl/internal/relay"
 	"vmctl/providers"
 	"vmctl/providers/engine"
@@ -20,12 +21,12 @@ const serveEngine = "serve-engine"
 // serveEngineCommand returns the command that the provider of engines starts.
 func (a *app) serveEngineCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: serveEngine, Hidden: true, Args: cobra.ExactArgs(3),
+		Use: serveEngine, Hidden: true, Args: cobra.ExactArgs(4),
 		Short: "Serve the engine of a VM at a socket of this host",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := a.serveSocket(cmd.Context(), args[0], args[1], args[2])
+			err := a.serveSocket(cmd.Context(), args[0], args[1], args[2], args[3])
 			if err != nil {
-				fmt.Fprintln(a.env.Stdout, err) //nolint:errcheck // whoever started it may be gone
+				fmt.Fprintln(a.env.Stdout, err)
 			}
 			return err
 		},
@@ -33,8 +34,9 @@ func (a *app) serveEngineCommand() *cobra.Command {
 }
 
 // serveSocket relays the connections to a socket of this host to one of a VM, until it is asked to end or the VM is lost. As for a
-// mount, it marks no VM as busy: it is ended before its VM is taken down.
-func (a *app) serveSocket(ctx context.Context, name, there, here string) (err error) {
+// mount, it marks no VM as busy: it is ended before its VM is taken down. What was kept about it goes with it: where the VM is lost
+// nobody else may ever look for that.
+func (a *app) serveSocket(ctx context.Context, name, there, here, kept string) (err error) {
 	inside, err := a.enterForHost(ctx, name)
 	if err != nil {
 		return err
@@ -55,11 +57,11 @@ func (a *app) serveSocket(ctx context.Context, name, there, here string) (err er
 		defer stop()
 		waitInside(ctx, inside)
 	}()
-	fmt.Fprintln(a.env.Stdout, engine.Serving) //nolint:errcheck // whoever started it may be gone
+	fmt.Fprintln(a.env.Stdout, engine.Serving)
 	relay.Serve(ctx, socket, func(ctx context.Context) (net.Conn, error) { return inside.Dial(ctx, "unix", there) })
 	stop()
 	<-lost
-	return nil
+	return atomicfile.Remove(kept)
 }
 
 // waitInside returns when a guest is lost, or ctx ends.
