@@ -53,6 +53,8 @@ type Type struct {
 	Open   func(context.Context, Settings) (Provider, error)
 	// ForwardsToLoopback says that a forwarded port leads to what listens on the loopback of the guest, too.
 	ForwardsToLoopback bool
+	// SharesFiles says that the insides of its VMs have the file system of this host: a path is the same folder in all of them.
+	SharesFiles bool
 	// Rekey decides how the guest of a VM that is running or not gets other keys. nil: the type
 	// makes no keys.
 	Rekey func(running bool) Verdict

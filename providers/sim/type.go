@@ -41,6 +41,8 @@ func Type(h Host) providers.Type {
 
 		Produces:  machine.Produces(),
 		NameLimit: nameLimit,
+
+		SharesFiles: true,
 		// The folder identifies a host: the same folder with other faults is the same host.
 		System: func(name string, attrs cty.Value) cty.Value {
 			if folder := ctyread.Text(attrs, "folder"); folder != "" {

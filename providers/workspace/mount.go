@@ -88,7 +88,9 @@ func realPath(path string) string {
 }
 
 // mountClaim returns the claim on the folder of this host at which a workspace is mounted.
-func mountClaim(path string) providers.Claim { return providers.Claim{Kind: providers.ClaimMount, Key: path} }
+func mountClaim(path string) providers.Claim {
+	return providers.Claim{Kind: providers.ClaimMount, Key: path}
+}
 
 // server returns the name of a workspace in the list of mounts of this host.
 func server(id providers.ID) string { return "vmctl-" + string(id) }

@@ -3,13 +3,14 @@ package cli
 import (
 	"path"
 	"path/filepath"
+	"strings"
 
 	"vmctl/internal/ctyread"
 	"vmctl/spec"
 )
 
 // newPath returns the folder for a new workspace: beside the others of the same place if they are all in one folder, else below
-// a folder of the user there.
+// a folder of the user there. Where VMs share the files of this host, each has a folder of its own.
 func (a *app) newPath(c *spec.Config, w spec.NewWorkspace, vm spec.Resource) string {
 	label := w.Address().Name
 	if beside := besideOthers(c, vm.Address); beside != "" {
@@ -17,6 +18,9 @@ func (a *app) newPath(c *spec.Config, w spec.NewWorkspace, vm spec.Resource) str
 	}
 	if w.OnHost {
 		return filepath.Join(a.getenv("HOME"), "worktrees", c.Settings.Project, label)
+	}
+	if a.types.System(vm.Provider).SharesFiles {
+		return filepath.Join(a.getenv("HOME"), "work", c.Settings.Project, spec.LabelOf(strings.TrimPrefix(vm.Address.String(), string(spec.VM)+".")), label)
 	}
 	if user := ctyread.Text(ctyread.Attr(vm.Want, "ssh"), "user"); user != "" && user != "root" {
 		return path.Join("/home", user, "work", label)
