@@ -6,11 +6,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
 
-	"vmctl/providers/job"
 	"vmctl/providers/workspace"
 )
 
-// What an env block sets wins over what it passes on: for a command in a workspace, and for a job.
+// What an env block sets wins over what it passes on.
 func TestSetWinsOverPass(t *testing.T) {
 	block := cty.ObjectVal(map[string]cty.Value{
 		"pass": cty.ListVal([]cty.Value{cty.StringVal("MODE"), cty.StringVal("TOKEN*")}),
@@ -19,9 +18,5 @@ func TestSetWinsOverPass(t *testing.T) {
 	here := []string{"MODE=here", "TOKEN_A=a"}
 	if diff := cmp.Diff([]string{"TOKEN_A=a"}, workspace.Passed(block, here)); diff != "" {
 		t.Errorf("a command gets (-want +got):\n%s", diff)
-	}
-	environ, _ := job.Environ{From: here, Pass: []string{"MODE", "TOKEN*"}, Set: []string{"MODE=block"}}.Build()
-	if diff := cmp.Diff([]string{"MODE=block", "TERM=dumb", "TOKEN_A=a"}, environ); diff != "" {
-		t.Errorf("a job gets (-want +got):\n%s", diff)
 	}
 }
