@@ -132,7 +132,7 @@ func (b beside) Wait(ctx context.Context, all ...process.Identity) error {
 // A job that is queued is cancelled while its worker takes it, in every order of their steps that a seeded scheduler finds. The command is a
 // real process: either it is never started, or it runs and is signalled.
 //
-// row J17
+// row J17, of a real worker and command, with the request to the worker by its context
 func TestInterleavingsOfACancelWithTheWorker(t *testing.T) {
 	seeds, seen := 1000, map[string]int{}
 	if testing.Short() {

@@ -97,7 +97,7 @@ func TestHowARunIsClassified(t *testing.T) {
 // Two workers, a cancel and a reconcile take the steps of their protocol in every order that a
 // seeded scheduler finds.
 //
-// row J07, of the record; row J24, of the record
+// row J07, of the record; row J17, of the record; row J24, of the record
 func TestInterleavingsOfTheRecord(t *testing.T) {
 	for seed := range uint64(20000) {
 		rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a schedule is no secret
