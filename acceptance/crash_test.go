@@ -26,6 +26,7 @@ type operation struct {
 	args   []string         // of vmctl; nil: apply
 	again  []string         // of vmctl, to go on after a kill; nil: apply
 	once   bool             // what runs in the end was started by it, and once
+	engine bool             // its VM has a container engine inside, at the socket @HOME/e
 	boxes  bool             // it is run by the vmctl that knows boxes
 	boots  bool             // a guest boots for each kill point, which takes a minute
 	repo   bool             // it is about workspaces of a repository, whose programs are kill points each

@@ -59,6 +59,9 @@ func newCrashSite(t *testing.T, o operation, name string) *crashSite {
 	if o.repo {
 		s.repository()
 	}
+	if o.engine {
+		s.engine()
+	}
 	return s
 }
 
@@ -271,15 +274,17 @@ func (s *crashSite) world(o operation) map[string]int {
 	if o.repo {
 		s.work(all)
 	}
-	if !o.renews {
+	if !o.renews && !o.engine {
 		return all
 	}
 	renamed := map[string]int{}
 	for what, n := range all {
-		renamed[objectID.ReplaceAllString(what, "ID")] += n
+		renamed[engineID.ReplaceAllString(objectID.ReplaceAllString(what, "ID"), "ID")] += n
 	}
 	return renamed
 }
+
+var engineID = regexp.MustCompile(`\b[0-9a-f]{12}\b`) // of an engine, which depends on the path of its socket
 
 var objectID = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-([0-9a-f]{12}|N)`) // N: as name has it
 
@@ -333,8 +338,9 @@ func (s *crashSite) files(all map[string]int) {
 }
 
 var (
-	simFile   = regexp.MustCompile(`\x00--file\x00[^\x00]*/([^/\x00]+)\.json\x00`)
-	qemuGuest = regexp.MustCompile(`\x00guest=([^,\x00]+)`)
+	engineServed = regexp.MustCompile(`\x00serve-engine\x00([^\x00]+)\x00`)
+	simFile      = regexp.MustCompile(`\x00--file\x00[^\x00]*/([^/\x00]+)\.json\x00`)
+	qemuGuest    = regexp.MustCompile(`\x00guest=([^,\x00]+)`)
 	// limaProcess matches QEMU and the host agent of an instance, which name their pid file.
 	limaProcess = regexp.MustCompile(`\x00--?pidfile\x00[^\x00]*/([^/\x00]+)/(qemu|ha)\.pid\x00`)
 )
@@ -373,7 +379,7 @@ func (s *crashSite) startedOnce() {
 func (s *crashSite) processes(all map[string]int) {
 	for _, pid := range processesWith(s.home) {
 		line := commandLine(pid)
-		for _, pattern := range []*regexp.Regexp{simFile, qemuGuest, limaProcess} {
+		for _, pattern := range []*regexp.Regexp{simFile, qemuGuest, limaProcess, engineServed} {
 			if m := pattern.FindStringSubmatch(line); m != nil {
 				all["process of "+strings.Join(m[1:], ", ")]++
 			}

@@ -90,11 +90,19 @@ func (o *orderer) isKept(i int) bool {
 		return c.Blocked != nil || o.delta.Aside[c.Address]
 	case c.Record == nil, c.Action == providers.Forget, c.Object == nil && c.Blocked == nil:
 		return o.delta.Aside[c.Address] && c.Record != nil && c.Action != providers.Forget
+	case o.active(i) && c.To != nil && o.isAsleep(*c.To): // it waits or stays: fates decides, and it is not active any more
+		return false
 	case o.active(i):
 		return !removes(o.made[i]) && (c.with == spec.Address{})
 	default:
 		return true
 	}
+}
+
+// isAsleep reports whether nothing can be asked of a place before something comes up, if it does.
+func (o *orderer) isAsleep(in Place) bool {
+	sleep := o.world.System(in.System).sleep
+	return sleep == starting || sleep == switching || sleep == resting
 }
 
 // isShutIn reports whether an object was not read because what it is inside of is off, and is wanted elsewhere.

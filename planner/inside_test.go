@@ -507,6 +507,20 @@ func TestWhatIsShutInKeepsWhatIsAround(t *testing.T) {
 	}
 }
 
+// What an object leaves for a place that comes up in the same plan ends once that is read, in the same apply. Where the place stays off,
+// the object stays, and what is around it.
+func TestEndsOnceWhatIsInsideHasMoved(t *testing.T) {
+	const other = "vm \"z\" {\n}\n"
+	there := "box \"d\" {\n  in      = vm.z\n  label   = \"d\"\n  running = false\n}\n"
+	moved := strings.Replace(treeBox, "vm.a", "box.d", 1)
+	s := after(t, treeVM+other+treeBox+there)
+	s.config = load(t, other+moved+strings.Replace(there, "running = false", "running = true", 1))
+	s.check("start box.d: it is off\ndeferred box.b until box.d is ready\ndeferred vm.a until box.d is ready\n0 open box.d\n")
+
+	s.config = load(t, other+moved+there)
+	s.check("destroy vm.a: it is not in the spec\n  blocked: box.b is inside of it, and is to be kept\n  > see what the plan says of box.b\n")
+}
+
 // A workspace goes from this host into a VM, and out of it again, as one that is replaced: it is removed where it is first.
 func TestMovesBetweenThisHostAndAVM(t *testing.T) {
 	const vm = "vm \"a\" {\n}\n"

@@ -25,6 +25,10 @@ var engineShape = Block{
 			Name: "ready_timeout", Type: cty.Number, Unit: Duration, Default: cty.NumberIntVal(5 * 60), Min: 1, Policy: true,
 			Doc: "How long apply waits until it answers.",
 		},
+		{
+			Name: "serve", Type: cty.Bool, Default: cty.False, Policy: true,
+			Doc: "Whether a process of vmctl serves it at a socket of this host, which `endpoint` names, as long as its VM runs; a docker context of an engine in a VM needs that, and has it served by itself. On this host it is served anyway.",
+		},
 		ownAddress,
 		{
 			Name: "id", Type: cty.String, Computed: true,

@@ -101,7 +101,7 @@ func TestDockerContext(t *testing.T) {
 	}
 }
 
-// A name that a context of others has fails the step, and a context of an engine in a VM is refused at its line.
+// A name that a context of others has fails the step.
 //
 // row E44, of what cannot be made
 func TestDockerContextRefused(t *testing.T) {
@@ -118,7 +118,4 @@ func TestDockerContextRefused(t *testing.T) {
 	}
 	p.edit("taken", "free")
 	p.applies()
-
-	p.edit("  host = ", "  vm   = vm.dev\n  host = ", "engine \"here\"", "provider \"sim\" \"host\" {}\n\nvm \"dev\" {\n  provider = provider.sim.host\n}\n\nengine \"here\"")
-	says(t, p.run(3, "validate"), "No way for a docker context", "The engine is in vm.dev", "vmctl engine exec")
 }

@@ -27,7 +27,9 @@ func (p *Engines) unrecorded(ctx context.Context, k providers.Known) (providers.
 	id := providers.ID(guard.Short(p.settings.Project.Lineage() + " " + k.Address.String() + " " + about.identity(socket)))
 	p.sockets.Store(id, socket)
 	k.ID = id
-	return p.object(k, socket, about), true
+	o := p.object(k, socket, about)
+	p.addServing(ctx, &o, k, socket)
+	return o, true
 }
 
 // adoptImages gives images whose records are lost to their blocks. An image can bear no mark: a container that bears

@@ -62,7 +62,7 @@ func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
 		return &guard.Seen{ID: j.Object, Name: j.Name, Mark: j.p.mark(j.Address, j.Object), Fingerprint: j.Expect}, nil
 	case j.Op == opDisconnect && j.Expect == j.p.fingerprint(j.Object, socketIn(j.Prior), containerd()): // the plan did not ask it either
 		j.socket, j.about = socketIn(j.Prior), containerd()
-	case j.Op == opDisconnect, j.Op == opContext:
+	case j.Op == opDisconnect, j.Op == opContext, j.Op == opServe, j.Op == opUnserve:
 		j.socket = j.p.socketOf(j.Object)
 		a, err := j.p.ask(ctx, j.socket)
 		if err != nil {
@@ -74,8 +74,11 @@ func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
 }
 
 // Values implements guard.Task.
-func (j *connecting) Values(context.Context) (map[string]cty.Value, error) {
+func (j *connecting) Values(ctx context.Context) (map[string]cty.Value, error) {
 	all := j.p.values(j.Object, j.socket, j.about)
+	if j.p.inVM() && j.p.isServed(j.Object) && j.p.unserved(ctx, j.Object, j.socket) == "" {
+		all["endpoint"] = cty.StringVal(j.p.clientHost(j.Object, j.socket))
+	}
 	if j.about.isContainerd() {
 		all["type"], all["host"] = cty.StringVal(typeContainerd), ctyread.Attr(j.Want, "host")
 		all["endpoint"], all["version"] = cty.NullVal(cty.String), cty.NullVal(cty.String)
@@ -89,11 +92,16 @@ func (j *connecting) Verb() (guard.Verb, error) {
 	case opConnect:
 		return guard.Verb{Need: guard.Making, Act: j.connect}, nil
 	case opDisconnect:
-		return guard.Verb{Need: guard.Removing, Act: func(context.Context) (*guard.Outcome, error) {
+		return guard.Verb{Need: guard.Removing, Act: func(ctx context.Context) (*guard.Outcome, error) {
 			var said []string
 			if kept, _ := j.Args.(keeping); contextName(j.Prior) != kept.context {
 				var err error
 				if said, err = j.removeContext(contextName(j.Prior)); err != nil {
+					return nil, err
+				}
+			}
+			if j.p.inVM() && j.p.isServed(j.Object) {
+				if _, err := j.unserve(ctx); err != nil {
 					return nil, err
 				}
 			}
@@ -102,6 +110,10 @@ func (j *connecting) Verb() (guard.Verb, error) {
 		}}, nil
 	case opSwitch:
 		return guard.Verb{Act: j.change}, nil
+	case opServe:
+		return guard.Verb{Act: j.serve}, nil
+	case opUnserve:
+		return guard.Verb{Act: j.unserve}, nil
 	case opContext:
 		return guard.Verb{Act: j.setContext}, nil
 	default:

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -52,7 +51,7 @@ func (p *Engines) shownContext(k providers.Known, socket string) cty.Value {
 		return all
 	}
 	is := func(a spec.Address) bool { return a == k.Address }
-	if err != nil || !f.isOf(p.settings.Project, is) || f.Endpoints.Docker.Host != socket {
+	if err != nil || !f.isOf(p.settings.Project, is) || f.Endpoints.Docker.Host != p.clientHost(k.ID, socket) {
 		return cty.NullVal(all.Type())
 	}
 	return all
@@ -107,7 +106,7 @@ func (j *connecting) writeContext(name string) error {
 	f := contextFile{Name: name}
 	mark := contextMark{ID: j.p.settings.Project.Lineage(), Project: j.p.settings.Project.Name, Address: j.Address.String()}
 	f.Metadata.Description, f.Metadata.Vmctl = fmt.Sprintf("%s of %s, made by vmctl", j.Address, mark.Project), &mark
-	f.Endpoints.Docker.Host = j.socket
+	f.Endpoints.Docker.Host = j.p.clientHost(j.Object, j.socket)
 	if err := c.write(f); err != nil {
 		return j.contextProblem(err)
 	}
@@ -169,10 +168,10 @@ func (j *connecting) broken(ctx context.Context, name string) (string, error) {
 		}
 	}
 	path, isSocket := strings.CutPrefix(host, "unix://")
-	if !isSocket || host == j.socket {
+	if !isSocket || host == j.p.clientHost(j.Object, j.socket) {
 		return "", nil
 	}
-	err := j.probe(ctx, path)
+	err := j.p.probe(ctx, path)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -189,30 +188,6 @@ func (j *connecting) broken(ctx context.Context, name string) (string, error) {
 
 // errNoAnswer reports that a connection was made, and ended without an answer.
 var errNoAnswer = errors.New("the connection ended without an answer")
-
-// probe asks the engine at a socket for a sign of life.
-func (j *connecting) probe(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	g, err := j.p.settings.Via.Enter(ctx)
-	if err != nil {
-		return err
-	}
-	conn, err := g.Dial(ctx, "unix", path)
-	if err != nil {
-		return err
-	}
-	closed := context.AfterFunc(ctx, func() { _ = conn.Close() }) //nolint:errcheck // it ends the read
-	defer func() { closed(); _ = conn.Close() }()                 //nolint:errcheck // it may be closed
-	_, err = conn.Write([]byte("GET /_ping HTTP/1.1\r\nHost: engine\r\nConnection: close\r\n\r\n"))
-	if err == nil {
-		_, err = bufio.NewReader(conn).ReadByte()
-	}
-	if err != nil && ctx.Err() == nil {
-		return errNoAnswer
-	}
-	return nil
-}
 
 // removeContext removes a context of the engine, and before that makes it no longer the current one. One of others stays. It
 // returns what it did.

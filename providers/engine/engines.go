@@ -24,6 +24,7 @@ type Engines struct {
 	settings providers.Settings
 	sockets  sync.Map // of the engines that were seen, by ID
 	contexts contexts
+	host     Host
 }
 
 var (
@@ -68,6 +69,7 @@ func (p *Engines) Observe(ctx context.Context, q providers.Query) (providers.Inv
 			continue
 		}
 		o := p.object(k, socket, about)
+		p.addServing(ctx, &o, k, socket)
 		inv.Objects = append(inv.Objects, o)
 	}
 	return inv, ctx.Err()
@@ -166,6 +168,9 @@ func (p *Engines) Steps(c providers.Change) ([]providers.Step, error) {
 			}
 		}
 		s.add(opConnect, providers.PhaseMake, c.ID).Timeout = readyTimeout(c.Policy)
+		if p.wantsServing(c.Want, c.Policy) {
+			s.serveStep(opServe, providers.PhaseChange, c.ID)
+		}
 		if ctyread.Known(ctyread.Attr(c.Want, "docker_context")) && !isContainerd(c.Want) {
 			s.add(opContext, providers.PhaseChange, c.ID)
 		}
@@ -175,11 +180,26 @@ func (p *Engines) Steps(c providers.Change) ([]providers.Step, error) {
 		if s.switchSteps() || isContainerd(c.Want) {
 			break
 		}
+		isDue := s.dueSteps()
+		if !isDue && p.wantsServing(c.Want, c.Policy) && !p.isServed(s.now) {
+			s.serveStep(opServe, providers.PhaseChange, s.now)
+		}
 		if slices.ContainsFunc(c.Edits, func(e providers.Edit) bool { return strings.HasPrefix(e.Path, "docker_context") }) {
 			s.add(opContext, providers.PhaseChange, s.now)
 		}
-	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt,
-		providers.Forget, providers.Release, providers.NoOp: // an engine has nothing else to change
+	case providers.Release:
+		if c.Object == nil || !ctyread.Known(ctyread.Attr(c.Object.Attrs, "endpoint")) || !p.inVM() {
+			break
+		}
+		s.serveStep(opUnserve, providers.PhaseRelease, s.now)
+		if p.wantsServing(c.Want, c.Policy) {
+			s.serveStep(opServe, providers.PhaseResume, s.now)
+		}
+	case providers.Forget:
+		if c.Object != nil && p.inVM() && ctyread.Known(ctyread.Attr(c.Object.Attrs, "endpoint")) {
+			s.serveStep(opUnserve, providers.PhaseFree, s.now)
+		}
+	case providers.RestartIt, providers.Start, providers.Stop, providers.Adopt, providers.NoOp: // an engine has nothing else to change
 	default:
 		panic("unknown action " + string(c.Action))
 	}

@@ -69,6 +69,8 @@ const (
 	opDisconnect = "disconnect"
 	opContext    = "set_context"
 	opSwitch     = "switch"
+	opServe      = "serve"
+	opUnserve    = "unserve"
 	opMake       = "make"
 	opLoad       = "load"
 	opPull       = "pull"
@@ -90,6 +92,7 @@ const (
 var words = map[string]providers.Words{
 	opConnect: {Doing: "connecting", Done: "connected"}, opDisconnect: {Doing: "letting go of it", Done: "released"},
 	opContext: {Doing: "setting its docker context", Done: "docker context set"}, opSwitch: {Doing: "switching its type", Done: "type switched"},
+	opServe: {Doing: "serving it on this host", Done: "served"}, opUnserve: {Doing: "ending the process that serves it", Done: "not served"},
 	opMake: {Doing: "making", Done: "made"}, opLoad: {Doing: "loading", Done: "loaded"}, opPull: {Doing: "pulling", Done: "pulled"},
 	opBuild: {Doing: "building", Done: "built"}, opTag: {Doing: "naming its new content", Done: "new content named"},
 	opUpdate: {Doing: "changing", Done: "changed"}, opStart: {Doing: "starting", Done: "started"},

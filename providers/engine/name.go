@@ -83,11 +83,5 @@ func checkEngine(_ spec.Kind, want cty.Value) []spec.Flaw {
 			Detail: fmt.Sprintf("%q is no name of a docker context. Write two or more letters, digits, `_`, `.`, `+` and `-`, beginning with a letter or a digit, and not %q.", name, defaultContext),
 		})
 	}
-	if vm := ctyread.Text(want, "vm"); vm != "" {
-		all = append(all, spec.Flaw{
-			Path: "docker_context", Summary: "No way for a docker context",
-			Detail: fmt.Sprintf("The engine is in %s, and no socket of this host leads there. Leave the block out: `vmctl engine exec` runs docker on the engine.", vm),
-		})
-	}
 	return all
 }

@@ -17,6 +17,10 @@ import (
 // Host holds what this host has for engines.
 type Host struct {
 	Docker string // the folder of the configuration of Docker's client; "": it is not known
+	// Serve returns the beginning of the command that serves an engine of the VM around a provider on this host; the path of the
+	// socket in the VM and that on this host follow. nil: there is none.
+	Serve   func(providers.Settings) []string
+	Environ []string // of vmctl (NAME=value)
 	// Sleep waits, between two looks at a container and after it was started. nil: as long as it is asked to.
 	Sleep func(context.Context, time.Duration) error
 }
@@ -30,7 +34,7 @@ func Types(h Host) []providers.Type {
 				if s.Via == nil {
 					return nil, errors.New("open an engine: it is not said where it runs")
 				}
-				return &Engines{settings: s, contexts: contexts{dir: h.Docker}}, nil
+				return &Engines{settings: s, contexts: contexts{dir: h.Docker}, host: h}, nil
 			},
 		},
 		{

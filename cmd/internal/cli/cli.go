@@ -116,7 +116,7 @@ func newApp(env Env) *app {
 	a := &app{env: env, types: env.Types}
 	a.stdout, a.stderr = newSinks(env)
 	if a.types.Systems == nil {
-		a.types = builtInTypes(env)
+		a.types = builtInTypes(env, a.serving)
 		host := workspaceHost(env)
 		host.Transport = a.transport
 		a.types.Inside[spec.Workspace] = workspace.Type(host)

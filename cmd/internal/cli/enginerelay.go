@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"vmctl/internal/relay"
 	"vmctl/internal/scratch"
 	"vmctl/providers"
 )
@@ -40,13 +40,7 @@ func (a *app) relayFrom(ctx context.Context, g providers.Guest) (*engineRelay, e
 		return nil, errors.Join(fmt.Errorf("make a socket: %w", err), folder.Remove())
 	}
 	w.all.Go(func() {
-		for {
-			here, err := w.listen.Accept()
-			if err != nil {
-				return
-			}
-			w.all.Go(func() { relayOne(ctx, g, here) })
-		}
+		relay.Serve(ctx, w.listen, func(ctx context.Context) (net.Conn, error) { return g.Dial(ctx, "unix", "engine") })
 	})
 	return w, nil
 }
@@ -71,33 +65,6 @@ func (w *engineRelay) host() string { return "unix://" + w.path() }
 // close ends the relay with its connections.
 func (w *engineRelay) close() error {
 	w.stop()
-	err := w.listen.Close()
 	w.all.Wait()
-	return errors.Join(err, w.folder.Remove())
-}
-
-// relayOne relays one connection, each direction until its own end. A connection that cannot be made is closed: what the engine
-// would answer is not known.
-func relayOne(ctx context.Context, g providers.Guest, here net.Conn) {
-	defer here.Close() //nolint:errcheck // it may be closed
-	there, err := g.Dial(ctx, "unix", "engine")
-	if err != nil {
-		return
-	}
-	defer there.Close() //nolint:errcheck // see above
-	defer context.AfterFunc(ctx, func() {
-		_ = here.Close()  //nolint:errcheck // see above
-		_ = there.Close() //nolint:errcheck // see above
-	})()
-	var ways sync.WaitGroup
-	for _, way := range [][2]net.Conn{{there, here}, {here, there}} {
-		ways.Go(func() {
-			_, err := io.Copy(way[0], way[1])
-			half, can := way[0].(interface{ CloseWrite() error })
-			if err != nil || !can || half.CloseWrite() != nil {
-				_ = way[0].Close() //nolint:errcheck // see above
-			}
-		})
-	}
-	ways.Wait()
+	return w.folder.Remove()
 }

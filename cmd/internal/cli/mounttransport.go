@@ -33,41 +33,52 @@ func (a *app) mountTransportCommand() *cobra.Command {
 	}
 }
 
-// serveFiles connects the standard streams to the SFTP server of a VM. It reads no other VM, and marks none as busy: the mount
-// ends before its VM is taken down.
+// serveFiles connects the standard streams to the SFTP server of a VM.
 func (a *app) serveFiles(ctx context.Context, name string) (err error) {
-	p, err := a.openRecorded(ctx)
+	inside, err := a.enterForHost(ctx, name)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, inside.Close()) }()
+	o, err := inside.Run(ctx, providers.Command{Args: []string{"sh", "-c", sftpServer}, Stdin: a.env.Stdin, Stdout: a.env.Stdout})
+	if err == nil && o.Status != 0 {
+		err = fmt.Errorf("serve the files of %s: status %d: %s", name, o.Status, strings.TrimSpace(o.Stderr))
+	}
+	return err
+}
+
+// enterForHost returns the inside of a VM for a process that serves this host with what is there. It reads no other VM, and marks
+// none as busy: the process ends before its VM is taken down. The caller closes it.
+func (a *app) enterForHost(ctx context.Context, name string) (providers.Guest, error) {
+	p, err := a.openRecorded(ctx)
+	if err != nil {
+		return nil, err
+	}
 	addr, err := vmOf(p, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.config = p.config.Only(func(one spec.Address) bool { return one == addr })
 	s, err := a.observeProject(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	vm, err := a.runningIn(s, addr.String())
 	var inside providers.Guest
 	if err == nil {
 		inside, err = a.guest(ctx, vm)
 	}
-	if err := errors.Join(err, s.world.Close()); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, inside.Close()) }()
-	o, err := inside.Run(ctx, providers.Command{Args: []string{"sh", "-c", sftpServer}, Stdin: a.env.Stdin, Stdout: a.env.Stdout})
-	if err == nil && o.Status != 0 {
-		err = fmt.Errorf("serve the files of %s: status %d: %s", addr, o.Status, strings.TrimSpace(o.Stderr))
-	}
-	return err
+	return inside, errors.Join(err, s.world.Close())
 }
 
-// transport returns the command that serves the files of the VM around a provider: this vmctl, for the same files and the same
-// data directory. It does not depend on the working directory.
+// transport returns the command that serves the files of the VM around a provider.
 func (a *app) transport(s providers.Settings) []string {
+	return slices.Concat(a.hostProcess(s), []string{mountTransport, s.Via.Address.String()})
+}
+
+// hostProcess returns the beginning of a command of this vmctl that serves this host beside other commands: it is for the same
+// files and the same data directory, and does not depend on the working directory.
+func (a *app) hostProcess(s providers.Settings) []string {
 	args := []string{a.env.Program, "-C", a.specDir(), "--data-dir=" + filepath.Dir(s.Dir)}
 	if a.global.env != "" {
 		args = append(args, "--env="+a.global.env)
@@ -80,5 +91,5 @@ func (a *app) transport(s providers.Settings) []string {
 			args = append(args, flag)
 		}
 	}
-	return slices.Concat(args, []string{mountTransport, s.Via.Address.String()})
+	return args
 }

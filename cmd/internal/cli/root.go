@@ -55,7 +55,7 @@ func (a *app) root() *cobra.Command {
 		a.statusCommand(), a.showCommand(), a.outputCommand(), a.graphCommand(), a.doctorCommand(), a.versionCommand(),
 		a.completionCommand(), a.stateCommand(), a.lockCommand(), a.cacheCommand(), a.leaksCommand(), a.cleanupCommand(),
 		a.vmCommand(), a.diskCommand(), a.engineCommand(), a.containerCommand(), a.workspaceCommand(), a.jobCommand(),
-		a.simVMCommand(), a.jobWorkerCommand(), a.mountTransportCommand(),
+		a.simVMCommand(), a.jobWorkerCommand(), a.mountTransportCommand(), a.serveEngineCommand(),
 	)
 	root.Flags().BoolVar(&a.showsVersion, "version", false, "show the version of vmctl")
 	root.AddCommand(help) // offers looks it up

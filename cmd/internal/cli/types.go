@@ -21,8 +21,9 @@ import (
 	"vmctl/spec"
 )
 
-// builtInTypes lists every provider type of this build, and those of further kinds.
-func builtInTypes(env Env) providers.Types {
+// builtInTypes lists every provider type of this build, and those of further kinds. serve returns the beginning of the command that
+// serves the engine of a VM.
+func builtInTypes(env Env, serve func(providers.Settings) []string) providers.Types {
 	all := providers.Types{Systems: map[string]providers.Type{}, Inside: map[spec.Kind]providers.Type{}}
 	for _, t := range []providers.Type{
 		libvirt.Type(libvirt.Host{UID: env.UID, Getenv: env.Getenv, Cache: cacheDir(env.Getenv)}),
@@ -32,7 +33,8 @@ func builtInTypes(env Env) providers.Types {
 	} {
 		all.Systems[t.Name] = keptlog.Wrap(provision.Wrap(t))
 	}
-	for _, t := range slices.Concat(engine.Types(engine.Host{Docker: dockerFolder(env)}), env.Inside) {
+	engines := engine.Types(engine.Host{Docker: dockerFolder(env), Serve: serve, Environ: env.Environ})
+	for _, t := range slices.Concat(engines, env.Inside) {
 		for kind := range t.Kinds {
 			all.Inside[kind] = t
 		}
