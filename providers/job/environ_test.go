@@ -50,3 +50,11 @@ func TestEnvironOfAJob(t *testing.T) {
 		}
 	})
 }
+
+// What a block sets wins over what it passes on.
+func TestSetWinsOverPass(t *testing.T) {
+	environ, _ := job.Environ{From: []string{"MODE=here", "TOKEN_A=a"}, Pass: []string{"MODE", "TOKEN*"}, Set: []string{"MODE=block"}}.Build()
+	if got := strings.Join(environ, " "); got != "MODE=block TERM=dumb TOKEN_A=a" {
+		t.Errorf("a job gets %s", got)
+	}
+}

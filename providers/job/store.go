@@ -23,6 +23,9 @@ type Store struct {
 	Dir   string // absolute; it need not exist
 	Owner lockfile.Owner
 	Git   gitx.Runner // on this host; nil: nobody looks at what jobs change, and a copy in which one may have changed something stays
+	// Before is called before each look at a record and each change of one, without its lock: whoever orders the steps of several
+	// processes waits there. nil: nobody does.
+	Before func()
 }
 
 // The names of the files of a job.
@@ -103,6 +106,17 @@ func (s Store) Create(r Record) (Record, error) {
 
 // Read returns a record, and takes no lock.
 func (s Store) Read(id ID) (Record, error) {
+	s.before()
+	return s.read(id)
+}
+
+func (s Store) before() {
+	if s.Before != nil {
+		s.Before()
+	}
+}
+
+func (s Store) read(id ID) (Record, error) {
 	if err := id.Check(); err != nil {
 		return Record{}, err
 	}
@@ -148,6 +162,7 @@ func decode(data []byte) (Record, error) {
 
 // List returns all records, the oldest first, and the errors of those that cannot be read.
 func (s Store) List() (all []Record, unread []error, err error) {
+	s.before()
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -156,7 +171,7 @@ func (s Store) List() (all []Record, unread []error, err error) {
 		return nil, nil, err
 	}
 	for _, e := range entries {
-		r, err := s.Read(ID(e.Name()))
+		r, err := s.read(ID(e.Name()))
 		var none *NotFoundError
 		switch {
 		case errors.As(err, &none), !e.IsDir():
@@ -188,7 +203,8 @@ func (s Store) Commit(ctx context.Context, id ID, revision int64, change func(*R
 }
 
 func (s Store) commit(ctx context.Context, id ID, revision int64, change func(*Record) error) (r Record, err error) {
-	if r, err = s.Read(id); err != nil {
+	s.before()
+	if r, err = s.read(id); err != nil {
 		return r, err // and no lock is made for a job that is not there
 	}
 	lock, err := lockfile.Acquire(ctx, lockfile.Request{Path: s.Path(id, lockFile), Owner: s.Owner, Wait: lockWait})
@@ -204,7 +220,7 @@ func (s Store) commit(ctx context.Context, id ID, revision int64, change func(*R
 }
 
 func (s Store) change(id ID, revision int64, change func(*Record) error) (Record, error) {
-	r, err := s.Read(id)
+	r, err := s.read(id)
 	if err != nil {
 		return r, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/zclconf/go-cty/cty"
@@ -41,13 +42,22 @@ func (p *Provider) enterWithoutProxies(ctx context.Context) (providers.Guest, er
 	return guest.OnHost(p.host.Home, procenv.WithoutProxies(procenv.WithoutVariables(p.host.Environ))), nil
 }
 
-// Passed returns the variables of an environment (NAME=value) that an env block passes on.
+// Passed returns the variables of an environment (NAME=value) that an env block passes on. A variable that the block sets has the value
+// of the block.
 func Passed(block cty.Value, environ []string) []string {
 	var names []string
 	for _, v := range ctyread.List(ctyread.Attr(block, "pass")) {
 		names = append(names, v.AsString())
 	}
 	all := procenv.Named(environ, names)
+	if set := ctyread.Attr(block, "set"); ctyread.Known(set) {
+		values := set.AsValueMap()
+		all = slices.DeleteFunc(all, func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			_, own := values[name]
+			return own
+		})
+	}
 	if ctyread.True(block, "strip_proxy") {
 		all = procenv.WithoutProxies(all)
 	}
