@@ -134,7 +134,7 @@ func (b beside) Wait(ctx context.Context, all ...process.Identity) error {
 //
 // row J17, of a real worker and command, with the request to the worker by its context
 func TestInterleavingsOfACancelWithTheWorker(t *testing.T) {
-	seeds, seen := 1000, map[string]int{}
+	seeds, seen := 200, map[string]int{}
 	if testing.Short() {
 		seeds = 60
 	}
