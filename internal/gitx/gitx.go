@@ -59,6 +59,12 @@ func (e *Error) Error() string {
 	return verb + ": " + said
 }
 
+// ErrMissing is the error of every command where git is not installed. It is no answer of git: nothing is known.
+var ErrMissing = errors.New("git is not installed there (on Debian: apt-get install git)")
+
+// noCommand is the status with which a shell ends that does not find git. Git itself never ends with it.
+const noCommand = 127
+
 // Status returns the exit status of git in an error; -1: the error is another one.
 func Status(err error) int {
 	var e *Error
@@ -109,6 +115,8 @@ func (g Git) Stream(ctx context.Context, in io.Reader, out io.Writer, args ...st
 	switch {
 	case err != nil:
 		return fmt.Errorf("git %s: %w", args[0], err)
+	case o.Status == noCommand:
+		return fmt.Errorf("git %s: %w", args[0], ErrMissing)
 	case o.Status != 0:
 		return &Error{Args: args, Status: o.Status, Stderr: o.Stderr}
 	}

@@ -209,3 +209,21 @@ func TestOptionsComeBeforeTheCommand(t *testing.T) {
 		t.Errorf("it fails with %v", err)
 	}
 }
+
+// Where git is not installed it has said nothing: that is no status of its own, which some callers take for a no.
+func TestGitIsMissing(t *testing.T) {
+	git, h := repository(t)
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := t.TempDir()
+	if err := os.Symlink(sh, filepath.Join(empty, "sh")); err != nil {
+		t.Fatal(err)
+	}
+	git.Runner = here{env: append(h.env, "PATH="+empty)}
+	_, err = git.Output(t.Context(), "rev-parse", "--verify", "-q", "refs/heads/main")
+	if !errors.Is(err, gitx.ErrMissing) || gitx.Status(err) != -1 {
+		t.Errorf("without git: %v, status %d; want %v and no status", err, gitx.Status(err), gitx.ErrMissing)
+	}
+}

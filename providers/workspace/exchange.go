@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"vmctl/internal/gitx"
+	"vmctl/internal/shellword"
 	"vmctl/providers"
 )
 
@@ -217,6 +218,14 @@ func (p *Provider) checkedOut(ctx context.Context, repository, branch string) (s
 	return "", nil
 }
 
+// argument returns the address of a workspace as an argument of a command, with the blank before it; "": it has none.
+func (w *seen) argument() string {
+	if w.Owner == nil {
+		return ""
+	}
+	return " " + shellword.Quote(w.Owner.Address.String())
+}
+
 // Push implements Exchanger.
 func (p *Provider) Push(ctx context.Context, id providers.ID) (Moved, error) {
 	w, err := p.at(ctx, id)
@@ -229,7 +238,7 @@ func (p *Provider) Push(ctx context.Context, id providers.ID) (Moved, error) {
 		return m, err
 	}
 	if ours == "" {
-		return m, &RefusedError{Why: "this host has no branch " + w.Branch + " any more", Next: []string{"to bring the workspace's branch to this host: vmctl workspace fetch"}}
+		return m, &RefusedError{Why: "this host has no branch " + w.Branch + " any more", Next: []string{"to bring the workspace's branch to this host: vmctl workspace fetch" + w.argument()}}
 	}
 	out, err := p.inside(ctx, have, nil, string(id), w.Branch)
 	if err != nil {
@@ -259,7 +268,7 @@ func (p *Provider) Push(ctx context.Context, id providers.ID) (Moved, error) {
 	}
 	if _, err := p.inside(ctx, forward, nil, string(id), w.Path, w.Branch, ours); err != nil {
 		return m, &RefusedError{
-			Why: "the workspace did not take the commits: " + err.Error(), Next: []string{"it has commits of its own: vmctl workspace fetch, and merge on this host"},
+			Why: "the workspace did not take the commits: " + err.Error(), Next: []string{"it has commits of its own: vmctl workspace fetch" + w.argument() + ", and merge on this host"},
 		}
 	}
 	m.To = ours

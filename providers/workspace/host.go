@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +54,9 @@ func (p *Provider) repository(ctx context.Context, name string) (string, error) 
 	dir, err := p.folder(name)
 	if err != nil {
 		return "", fmt.Errorf("find the repository %s: %w", name, err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("find the repository %s: this host has no folder %s", name, dir)
 	}
 	common, err := p.git(dir).Output(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {

@@ -11,6 +11,7 @@ const look = gitx.Scrub + `
 set -e
 umask 077
 fail() { printf '%s\n' "$1" >&2; exit 3; }
+command -v git >/dev/null || fail 'git is not installed'
 d=$PWD/` + home + `/$1
 cd "$2"
 if [ "$3" = shared ]; then

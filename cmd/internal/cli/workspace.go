@@ -33,7 +33,7 @@ func (a *app) workspaceCommand() *cobra.Command {
 }
 
 // workspaceOf finds the one workspace that a name or a branch means.
-func workspaceOf(p *project, name string) (spec.Address, error) {
+func (a *app) workspaceOf(p *project, name string) (spec.Address, error) {
 	found, err := p.config.Lookup(name, spec.Workspace)
 	for _, r := range workspacesAt(p.config, name) {
 		if !slices.Contains(found, r.Address) {
@@ -49,7 +49,8 @@ func workspaceOf(p *project, name string) (spec.Address, error) {
 	if others, none := p.config.Lookup(name); none == nil {
 		return spec.Address{}, rejected("usage", others[0].String()+" is no workspace")
 	}
-	return spec.Address{}, rejected("unknown_resource", err.Error())
+	return spec.Address{}, rejected("unknown_resource", fmt.Sprintf("no workspace has the name or the branch %s: %s", quoted(name), err),
+		"those that are there: "+a.commandLine("status", planFlags{}), "a workspace for a branch: "+a.commandLine("workspace open", planFlags{}, name))
 }
 
 // workspacesAt returns the workspaces that have a branch.
@@ -82,7 +83,7 @@ func (a *app) inWorkspace(ctx context.Context, name, command, program string, us
 
 // inWorkspaceOf is inWorkspace for a project that is open. v.vm is the name of the workspace.
 func (a *app) inWorkspaceOf(ctx context.Context, p *project, v visit, use func(enteredWorkspace) error) (err error) {
-	addr, err := workspaceOf(p, v.vm)
+	addr, err := a.workspaceOf(p, v.vm)
 	if err != nil {
 		return before{err: err}
 	}

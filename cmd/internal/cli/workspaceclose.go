@@ -57,7 +57,7 @@ func (a *app) workspaceClose(ctx context.Context, name string, plan planFlags, a
 	if err != nil {
 		return err
 	}
-	addr, err := workspaceOf(p, name)
+	addr, err := a.workspaceOf(p, name)
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,9 @@ func (r openRequest) check(a *app) error {
 	switch {
 	case r.in != "" && r.onHost:
 		return rejected("usage", "workspace open takes --in or --on-host, and not both")
+	case r.path != "" && !path.IsAbs(r.path):
+		return rejected("usage", fmt.Sprintf("open %s: --path is %q, and the folder of a workspace has an absolute path", r.name, r.path),
+			"leave --path out: the workspace gets a folder of its own")
 	case len(r.command) == 0:
 		if _, err := a.attendedInput("vmctl workspace open without a command"); err != nil {
 			return err
@@ -313,9 +316,7 @@ func (a *app) newWorkspace(ctx context.Context, c *spec.Config, r openRequest) (
 	}
 	if err := workspaceHost(a.env).CheckBranch(ctx, c.Dir, w.Repo, w.Branch); err != nil {
 		e := rejected("branch", fmt.Sprintf("open %s: %s", quoted(r.name), err))
-		if r.repo == "" {
-			e.Next = []string{"--repo=FOLDER names the folder of another repository"}
-		}
+		e.Next = []string{"--repo=FOLDER names the folder of another repository"}
 		return w, e
 	}
 	if other, taken := c.Resource(w.Address()); taken {

@@ -54,7 +54,7 @@ func (a *app) workspaceSaves(ctx context.Context, name string) error {
 	var of []spec.Address
 	var repos []string
 	var what string // "": all workspaces
-	addr, unknown := workspaceOf(p, name)
+	addr, unknown := a.workspaceOf(p, name)
 	named := name != "" && unknown == nil
 	switch {
 	case name == "":
