@@ -16,11 +16,16 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/zclconf/go-cty/cty"
+
 	"vmctl/internal/ctyread"
 	"vmctl/providers"
 	"vmctl/providers/guard"
 	"vmctl/spec"
 )
+
+// isArchived reports whether an image comes from an archive.
+func isArchived(want cty.Value) bool { return ctyread.Known(ctyread.Attr(want, "archive")) }
 
 // archivePath returns the path of the archive of the step.
 func (j *job) archivePath() string {
@@ -101,7 +106,7 @@ func archived(path string) (map[string][]string, error) {
 
 // loaded returns the outcome for an image that is there because another block of the same archive was loaded meanwhile.
 func (j *job) loaded() (*guard.Outcome, error) {
-	if j.Op != opLoad || j.seen == nil || j.Expect == j.seen.fingerprint() {
+	if !isArchived(j.Want) || j.seen == nil || j.Expect == j.seen.fingerprint() {
 		return nil, nil
 	}
 	all, err := archived(j.archivePath())
@@ -113,7 +118,10 @@ func (j *job) loaded() (*guard.Outcome, error) {
 }
 
 // loads remembers the images whose names the loads of this run have moved: an archive brings all of its images.
-type loads struct{ all sync.Map }
+type loads struct {
+	all  sync.Map
+	turn sync.Mutex // of the steps that load, which move the names of all images of an archive
+}
 
 type load struct{ imageID, path string }
 
@@ -135,6 +143,75 @@ func (l *loads) of(s seen) (path string, moved bool) {
 	kept, _ := l.all.Load(s.id)
 	one, moved := kept.(load)
 	return one.path, moved && one.imageID == s.imageID
+}
+
+// load loads the archive of the image of the step. It returns the images before and after it.
+func (j *job) load(ctx context.Context, ref string) (before, after []seen, err error) {
+	if err := j.takesNone(ctx); err != nil {
+		return nil, nil, err
+	}
+	path := j.archivePath()
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = f.Close() }() //nolint:errcheck // it was only read
+	if before, err = j.p.images(ctx); err != nil {
+		return nil, nil, err
+	}
+	answer, err := j.p.c.ImageLoad(ctx, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = answer.Close() }() //nolint:errcheck // it was read to its end
+	said, err := readStream(answer)
+	if err != nil {
+		return nil, nil, err
+	}
+	if after, err = j.p.images(ctx); err != nil {
+		return nil, nil, err
+	}
+	j.p.loads.note(path, before, after)
+	if contentOf(after, ref) == "" {
+		err = &providers.Problem{
+			Outcome: providers.Failed, Code: "other_image",
+			Next: providers.Say("name in `ref` the image that is in the archive, or write the archive anew: docker save -o FILE " + ref),
+			Err:  fmt.Errorf("%s %s: %s has no image %s; the engine says: %s", j.Op, j.Address, path, ref, said),
+		}
+	}
+	return before, after, err
+}
+
+// loadAside loads the archive of the image of the step, and lets each name that this has moved lead to its content from before again. It
+// returns the new content.
+func (j *job) loadAside(ctx context.Context, ref string) (content, error) {
+	before, after, err := j.load(ctx, ref)
+	if err != nil {
+		return content{}, err
+	}
+	c := content{source: contentOf(after, ref)}
+	for _, s := range before {
+		now := contentOf(after, s.id)
+		if s.isDangling() || now == "" || now == s.imageID {
+			continue
+		}
+		if err := j.tag(ctx, s.imageID, s.id); err != nil {
+			return content{}, fmt.Errorf("give %s back to its content from before: %w", s.id, err)
+		}
+		j.p.loads.all.Delete(s.id)
+		if s.id != ref {
+			c.along = append(c.along, [2]string{s.id, now})
+		}
+	}
+	return c, nil
+}
+
+// contentOf returns the engine's ID of the image that has a name; "": none has.
+func contentOf(all []seen, ref string) string {
+	if i := slices.IndexFunc(all, func(s seen) bool { return s.id == ref }); i >= 0 {
+		return all[i].imageID
+	}
+	return ""
 }
 
 // images lists the images of the engine.

@@ -30,12 +30,25 @@ func isBuilt(want cty.Value) bool { return ctyread.Known(ctyread.Attr(want, "bui
 // lastLines is the number of the last lines of a build that its error has.
 const lastLines = 10
 
-// content gets the content of the image of the step from where it comes, and returns a name or the ID of it.
-func (j *job) content(ctx context.Context, ref string) (string, error) {
-	if isBuilt(j.Want) {
-		return j.build(ctx)
+// content is the content of an image that is there already, and has not its name yet.
+type content struct {
+	source string      // a name or the ID of it
+	along  [][2]string // the names that came with it in an archive, each with the engine's ID of its image
+}
+
+// content gets the content of the image of the step from where it comes.
+func (j *job) content(ctx context.Context, ref string) (content, error) {
+	var c content
+	var err error
+	switch {
+	case isBuilt(j.Want):
+		c.source, err = j.build(ctx)
+	case isArchived(j.Want):
+		return j.loadAside(ctx, ref)
+	default:
+		c.source, err = j.pull(ctx, ref)
 	}
-	return j.pull(ctx, ref)
+	return c, err
 }
 
 // prepare gets the new content of an image, which gets its name by another step.
@@ -46,25 +59,47 @@ func (j *job) prepare(ctx context.Context) (*guard.Outcome, error) {
 	if err := j.p.c.ready(ctx); err != nil {
 		return nil, err
 	}
-	source, err := j.content(ctx, canonical(ctyread.Text(j.Want, "ref")))
+	c, err := j.content(ctx, canonical(ctyread.Text(j.Want, "ref")))
 	if err != nil {
 		return nil, j.failed(err)
 	}
-	j.p.prepared.Store(j.Address, source)
-	return guard.Did(providers.Done, "its new content is "+source), nil
+	j.p.prepared.Store(j.Address, c)
+	return guard.Did(providers.Done, "its new content is "+c.source), nil
 }
 
-// takeName lets the name of the image of the step lead to its content, which was prepared or is got now.
+// prepared reports a new content of an image that came with another image of its archive.
+func (j *job) prepared(context.Context) (*guard.Outcome, error) {
+	if j.Want == cty.NilVal {
+		return nil, nil
+	}
+	return j.loaded()
+}
+
+// takeName lets the name of the image of the step lead to its content, which was prepared or is got now. The other names of its archive
+// follow, as the engine lets them when it loads one.
 func (j *job) takeName(ctx context.Context, ref string) error {
-	var source string
-	if kept, ok := j.p.prepared.LoadAndDelete(j.Address); ok {
-		source, _ = kept.(string)
-	} else {
+	kept, _ := j.p.prepared.LoadAndDelete(j.Address)
+	c, ok := kept.(content)
+	if !ok {
 		var err error
-		if source, err = j.content(ctx, ref); err != nil || source == ref {
+		if c, err = j.content(ctx, ref); err != nil || c.source == ref {
 			return err
 		}
 	}
+	if err := j.tag(ctx, c.source, ref); err != nil {
+		return err
+	}
+	for _, other := range c.along {
+		if err := j.tag(ctx, other[1], other[0]); err != nil {
+			return err
+		}
+		j.p.loads.all.Store(other[0], load{other[1], j.archivePath()})
+	}
+	return nil
+}
+
+// tag lets a name lead to an image.
+func (j *job) tag(ctx context.Context, source, ref string) error {
 	_, err := j.p.c.ImageTag(ctx, client.ImageTagOptions{Source: source, Target: ref})
 	return err
 }

@@ -21,7 +21,15 @@ func (p *Objects) Do(ctx context.Context, w providers.Work, log providers.Log) (
 
 // Begin implements guard.Driver.
 func (p *Objects) Begin(_ context.Context, w providers.Work, log providers.Log) (guard.Task, func() error, error) {
-	return &job{Work: w, p: p, log: log, kind: w.Address.Kind}, func() error { return nil }, nil
+	j := &job{Work: w, p: p, log: log, kind: w.Address.Kind}
+	if j.kind != spec.Image || j.Phase.Sinks() || !isArchived(j.Want) {
+		return j, guard.NoEnd, nil
+	}
+	p.loads.turn.Lock()
+	return j, func() error {
+		p.loads.turn.Unlock()
+		return nil
+	}, nil
 }
 
 // Failure implements guard.Driver.
@@ -188,7 +196,7 @@ func (j *job) Verb() (guard.Verb, error) {
 	switch j.Op {
 	case opMake, opLoad, opPull, opBuild, opTag:
 		if j.Phase == providers.PhasePrepare {
-			return guard.Verb{Act: j.prepare}, nil
+			return guard.Verb{Done: j.prepared, Act: j.prepare}, nil
 		}
 		need := guard.Making
 		if j.Phase == providers.PhaseChange {

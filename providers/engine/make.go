@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -124,41 +123,7 @@ func (j *job) fetch(ctx context.Context) error {
 	if j.Op != opLoad {
 		return j.takeName(ctx, ref)
 	}
-	if err := j.takesNone(ctx); err != nil {
-		return err
-	}
-	path := j.archivePath()
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() //nolint:errcheck // it was only read
-	before, err := j.p.images(ctx)
-	if err != nil {
-		return err
-	}
-	answer, err := j.p.c.ImageLoad(ctx, f)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Close() }() //nolint:errcheck // it was read to its end
-	loaded, err := readStream(answer)
-	if err != nil {
-		return err
-	}
-	after, err := j.p.images(ctx)
-	if err != nil {
-		return err
-	}
-	j.p.loads.note(path, before, after)
-	found, err := j.find(ctx)
-	if err == nil && found == nil {
-		err = &providers.Problem{
-			Outcome: providers.Failed, Code: "other_image",
-			Next: providers.Say("name in `ref` the image that is in the archive, or write the archive anew: docker save -o FILE " + ref),
-			Err:  fmt.Errorf("%s %s: %s has no image %s; the engine says: %s", j.Op, j.Address, path, ref, loaded),
-		}
-	}
+	_, _, err := j.load(ctx, ref)
 	return err
 }
 

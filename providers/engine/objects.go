@@ -27,7 +27,7 @@ type Objects struct {
 	c        *connection
 	contents contents
 	loads    loads
-	prepared sync.Map // of an address of an image: its new content, by a name or its ID
+	prepared sync.Map // of an address of an image: its new content
 	removed  sync.Map // of an address of a container that a run removed: its *others, for its successor
 	sleep    func(context.Context, time.Duration) error
 }

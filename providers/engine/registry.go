@@ -25,7 +25,7 @@ const (
 
 // isPulled reports whether an image comes from a registry.
 func isPulled(want cty.Value) bool {
-	return !ctyread.Known(ctyread.Attr(want, "archive")) && !isBuilt(want)
+	return !isArchived(want) && !isBuilt(want)
 }
 
 // digestsOf lists the digests under which the registry of a name has the image.

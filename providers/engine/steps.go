@@ -94,8 +94,8 @@ func (s *steps) keepsName() bool {
 }
 
 // renew adds the steps that give the name of an image to another content. Until that is there, the name leads to the one before,
-// and so does the record. What the name led to goes once nobody uses it. A build, and a pull of what the plan shows, come before
-// anybody goes down; an archive that is loaded takes the name at once.
+// and so does the record. What the name led to goes once nobody uses it. A build, a load, and a pull of what the plan shows come
+// before anybody goes down.
 func (s *steps) renew() {
 	op, args := s.makeOp(), providers.Args(nil)
 	for _, e := range s.change.Edits {
@@ -103,7 +103,7 @@ func (s *steps) renew() {
 			args = pinned{e.After.AsString()}
 		}
 	}
-	if op == opBuild || args != nil {
+	if op == opBuild || op == opLoad || args != nil {
 		step := s.add(op, providers.PhasePrepare, s.now)
 		step.Timeout, step.Args = s.makeLimit(), args
 		op = opTag
