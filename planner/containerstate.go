@@ -28,6 +28,18 @@ func (d *differ) stateEdit(c *Change, before cty.Value, attrs map[string]provide
 	return edits(was, with(cty.EmptyObjectVal, attr, cty.StringVal(state)), attrs, false)
 }
 
+// spend has an object that never runs again replaced where its state is to be another one.
+func (c *Change) spend() {
+	if c.Object.Spent == "" {
+		return
+	}
+	for i := range c.Edits {
+		if c.Edits[i].Path == natures[c.Kind].stateAttr {
+			c.Edits[i].Verdict = providers.Verdict{Applies: providers.Replace, Reason: c.Object.Spent}
+		}
+	}
+}
+
 // isUpByState reports whether an object, a container, runs or is paused.
 func isUpByState(o *providers.Object) bool {
 	attr := natures[o.Kind].stateAttr

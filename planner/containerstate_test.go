@@ -54,6 +54,9 @@ func TestContainerStates(t *testing.T) {
 		{"restart of a paused one", "", "paused", restart, "restart container.web: a restart was asked for\n  state paused -> running, live\nfound drift container.web: state is paused, and vmctl applied running\n0 record container.web\n"},
 		{"restart of a stopped one", "", "created", restart, "update container.web: state: at once\n  state created -> running, live\nfound drift container.web: state is created, and vmctl applied running\n0 redefine container.web\n"},
 		{"restart of none", "", "", restart, ""},
+		{"one that never starts again", "", "dead", planner.Options{}, "replace container.web: state: it is dead\n  state created -> running, replace\nfound drift container.web: state is created, and vmctl applied running\n0 delete container.web\n1 define container.web after 0\n"},
+		{"one that never starts again, and whose state is ignored", ignores, "dead", planner.Options{}, "update container.web: how vmctl treats it changed; the object stays as it is\n0 redefine container.web\n"},
+		{"one that never starts again, and need not", "  state = \"created\"\n", "dead", planner.Options{}, "update container.web: the recorded state is updated\nfound drift container.web: state is created, and vmctl applied running\n0 redefine container.web\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := containerPlan(t, test.block, test.found, test.options); got != test.want {
@@ -85,17 +88,19 @@ func containerPlanBeside(t *testing.T, in string, others []providers.Object, blo
 			Kind: r.Address.Kind, Provider: r.Provider, Settings: cty.EmptyObjectVal, ID: string(id), Name: name, Generation: 1,
 			Values: r.Want, Policy: r.Policy, Uses: r.Uses, Inside: r.Inside,
 		}
-		attrs := map[string]cty.Value{"id": cty.StringVal(string(id))}
+		attrs, spent := map[string]cty.Value{"id": cty.StringVal(string(id))}, ""
 		switch {
 		case r.Address.Kind == spec.Container && found == "":
 			delete(s.Records, r.Address)
 			continue
+		case r.Address.Kind == spec.Container && found == "dead":
+			attrs["state"], spent = cty.StringVal("created"), "it is dead"
 		case r.Address.Kind == spec.Container && found != "unknown":
 			attrs["state"] = cty.StringVal(found)
 		}
 		in := inside[r.Address.Kind]
 		in.inventory.Objects = append(in.inventory.Objects, providers.Object{
-			Kind: r.Address.Kind, ID: id, Name: name, Attrs: cty.ObjectVal(attrs), Fingerprint: "as applied", State: found,
+			Kind: r.Address.Kind, ID: id, Name: name, Attrs: cty.ObjectVal(attrs), Fingerprint: "as applied", State: found, Spent: spent,
 			Owner: &providers.Mark{ID: project.ID, Project: project.Name, Address: r.Address, Of: id, Generation: 1},
 		})
 	}

@@ -123,6 +123,7 @@ func (d *differ) manage(c *Change) {
 		d.switched(c, before)
 	}
 	c.Edits = append(c.Edits, d.stateEdit(c, before, attrs)...)
+	c.spend()
 	if d.options.Rekey[c.Address] {
 		c.Rekey = rekeying(d.typeOf(c), stays)
 	}

@@ -251,6 +251,8 @@ type Object struct {
 	Volatile bool
 	// Protected is the reason why the system lets nobody remove the object; "": it would.
 	Protected string
+	// Spent is the reason why the object never runs again, so that only another one in its place can; "": it can.
+	Spent string
 	// Fingerprint stays equal as long as nothing changes that a step relies on: identity,
 	// mark, run state, claims, managed attributes. It leaves out the IDs of other objects: an
 	// object that is imported meanwhile may get another ID.

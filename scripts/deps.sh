@@ -26,7 +26,7 @@ run=(dnsmasq-base iptables libvirt-daemon libvirt-daemon-driver-qemu libvirt-dae
 lima=(openssh-client openssh-sftp-server qemu-system-x86 qemu-utils)
 guest=(cpio xz-utils zstd)
 image=(debian-archive-keyring dosfstools e2fsprogs fakeroot fdisk mmdebstrap mtools qemu-utils syslinux syslinux-common uidmap)
-engine=(busybox-static docker.io iproute2)
+engine=(busybox-static docker.io e2fsprogs iproute2)
 # postgresql keeps states of Terraform; sshfs mounts workspaces, openssh-sftp-server serves their files on a simulated host; netcat, perl and python relay sockets;
 # virsh (libvirt-clients) and ip (iproute2) act behind vmctl's back.
 test=(bash-completion fish fuse3 git iproute2 libvirt-clients netcat-openbsd openssh-client openssh-sftp-server passwd perl-base postgresql python3-minimal sshfs util-linux zsh)

@@ -302,6 +302,9 @@ func (p *Objects) object(s seen, records []recorded, isCopy bool) providers.Obje
 	if s.kind == spec.Container {
 		s.addUses(&o)
 	}
+	if s.state == stateDead {
+		o.Spent = "the engine failed to remove it, and never starts it again"
+	}
 	if s.kind == spec.Network && predefined[s.name] {
 		o.Protected = "every engine has it"
 	}

@@ -34,7 +34,7 @@ func (s *steps) mayPark() bool {
 	c := s.change
 	uses := func(claim providers.Claim) bool { return claim.Kind == providers.ClaimUse }
 	moves := func(e providers.Edit) bool { return e.Path == "engine" }
-	return c.Kind == spec.Container && len(c.Edits) > 0 && !slices.ContainsFunc(c.Edits, moves) && !slices.ContainsFunc(c.Yields, uses)
+	return c.Kind == spec.Container && len(c.Edits) > 0 && c.Object.Spent == "" && !slices.ContainsFunc(c.Edits, moves) && !slices.ContainsFunc(c.Yields, uses)
 }
 
 // replace adds the steps that replace an object.

@@ -59,7 +59,7 @@ func (j *job) start(ctx context.Context) (*guard.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now.state == "exited" || now.state == "dead" {
+	if now.state == "exited" || now.state == stateDead {
 		return nil, j.ended(ctx, now)
 	}
 	return guard.Did(providers.Done), nil

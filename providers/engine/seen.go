@@ -274,15 +274,18 @@ const (
 	statePaused  = "paused"
 )
 
-// stateRemoving is an engine's word for a container that is on its way out.
-const stateRemoving = "removing"
+// The words of an engine for a container that is on its way out, and for one that it failed to remove, and never starts again.
+const (
+	stateRemoving = "removing"
+	stateDead     = "dead"
+)
 
 // wantable returns the state of a container in the spec's words; "" for a state that vmctl does not know.
 func (s seen) wantable() string {
 	switch s.state {
 	case "running", "restarting":
 		return stateRunning
-	case "created", "exited", "dead":
+	case "created", "exited", stateDead:
 		return stateCreated
 	case "paused":
 		return statePaused
