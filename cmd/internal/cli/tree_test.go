@@ -184,7 +184,7 @@ func commands(t *testing.T) map[cli.Command]usage {
 	t.Helper()
 	all, known := map[cli.Command]usage{}, usages()
 	for _, c := range cli.Commands() {
-		if slices.Contains([]string{"sim-vm", "job-worker", "mount-transport"}, c.Path) {
+		if slices.Contains([]string{"sim-vm", "job-worker", "mount-transport", "serve-engine"}, c.Path) {
 			continue
 		}
 		u, ok := known[c.Path]
