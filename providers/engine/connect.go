@@ -62,7 +62,14 @@ func (j *connecting) Look(ctx context.Context) (*guard.Seen, error) {
 		return &guard.Seen{ID: j.Object, Name: j.Name, Mark: j.p.mark(j.Address, j.Object), Fingerprint: j.Expect}, nil
 	case j.Op == opDisconnect && j.Expect == j.p.fingerprint(j.Object, socketIn(j.Prior), containerd()): // the plan did not ask it either
 		j.socket, j.about = socketIn(j.Prior), containerd()
-	case j.Op == opDisconnect, j.Op == opContext, j.Op == opServe, j.Op == opUnserve:
+	case j.Op == opServe: // it may be on its way up, with its VM
+		j.socket = j.p.socketOf(j.Object)
+		a, err := j.answer(ctx, j.socket)
+		if err != nil {
+			return nil, err
+		}
+		j.about = a
+	case j.Op == opDisconnect, j.Op == opContext, j.Op == opUnserve:
 		j.socket = j.p.socketOf(j.Object)
 		a, err := j.p.ask(ctx, j.socket)
 		if err != nil {
@@ -121,8 +128,27 @@ func (j *connecting) Verb() (guard.Verb, error) {
 	}
 }
 
-// connect waits until the engine answers. An engine that starts accepts connections and does not answer. A containerd is asked
-// for nothing: whether somebody listens at its socket is said, and not waited for.
+// answer waits until the engine at a socket answers about itself. One that starts accepts connections and does not answer.
+func (j *connecting) answer(ctx context.Context, socket string) (about, error) {
+	var last error
+	for {
+		a, err := j.p.ask(ctx, socket)
+		if err == nil {
+			return a, nil
+		}
+		if last == nil {
+			j.log(providers.Progress{Text: "no answer yet: " + err.Error()})
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if clock.Sleep(ctx, time.Second) != nil {
+			return about{}, last
+		}
+	}
+}
+
+// connect waits until the engine answers. A containerd is asked for nothing: whether somebody listens at its socket is said, and not waited for.
 func (j *connecting) connect(ctx context.Context) (*guard.Outcome, error) {
 	socket := socketIn(j.Want)
 	if isContainerd(j.Want) {
@@ -134,25 +160,13 @@ func (j *connecting) connect(ctx context.Context) (*guard.Outcome, error) {
 		}
 		return guard.Did(providers.Done, said, "what is inside of it is not applicable"), nil
 	}
-	var last error
-	for {
-		a, err := j.p.ask(ctx, socket)
-		if err == nil {
-			j.socket, j.about = socket, a
-			j.p.sockets.Store(j.Object, socket)
-			return guard.Did(providers.Done, "engine "+a.ServerVersion+" at "+socket), nil
-		}
-		if last == nil {
-			j.log(providers.Progress{Text: "no answer yet: " + err.Error()})
-		}
-		if ctx.Err() == nil || last == nil {
-			last = err
-		}
-		if clock.Sleep(ctx, time.Second) != nil {
-			break
-		}
+	a, err := j.answer(ctx, socket)
+	if err == nil {
+		j.socket, j.about = socket, a
+		j.p.sockets.Store(j.Object, socket)
+		return guard.Did(providers.Done, "engine "+a.ServerVersion+" at "+socket), nil
 	}
-	f := failure(last, "connect to %s", j.Address)
+	f := failure(err, "connect to %s", j.Address)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		f.Outcome = providers.Timeout
 	}

@@ -36,7 +36,7 @@ const (
 	serveWait  = time.Minute      // until it has reached the VM
 	serveGrace = 5 * time.Second  // for it to end by itself
 	serveForce = 10 * time.Second // for it to end by force
-	serveLimit = 2 * time.Minute  // of a step about it
+	serveLimit = 2 * time.Minute  // of a step about it, beside the wait for the engine
 )
 
 // longestSocket is the length of the longest path of a socket that every system takes.
@@ -309,7 +309,11 @@ func (p *Engines) probe(ctx context.Context, path string) error {
 
 // serveStep adds a step about the process that serves an engine on this host.
 func (s *steps) serveStep(op string, phase providers.Phase, id providers.ID) {
-	s.add(op, phase, id).Timeout = serveLimit
+	limit := serveLimit
+	if op == opServe {
+		limit += readyTimeout(s.change.Policy)
+	}
+	s.add(op, phase, id).Timeout = limit
 }
 
 // dueSteps adds the steps of what is due.
